@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from reasoner.config.setting import setting
 
-_SEVERAL_UPDATES = "algo.epochs * algo.minibatches > 1"  # of a step; at the first the ratio is exactly 1
-_CLIPS = f"({_SEVERAL_UPDATES} or algo.trust == 'constrained')"  # whose line search moves the ratio
+# The ratio is exactly 1 at the first update of a step; TRPO's line search moves it.
+_CLIPS = "(algo.epochs * algo.minibatches > 1 or algo.trust == 'constrained')"
 
 # A paragraph a setting: default and help, then what limits it, then its choices and its names elsewhere.
 # fmt: off
@@ -29,19 +29,12 @@ class AlgoConfig:
         choices={"float32": "",
             "bfloat16": "half the memory; the KL is then measured to a reference with rounded weights, and is not "
             "exactly 0 before the first update"})
-    kl_target: float = setting(0.0, "Adaptive KL penalty: after each step algo.beta is changed towards this KL, in "
-        "nats: per token with algo.kl_controller double, of a whole response (the sum over its tokens) with "
-        "proportional. 0: algo.beta stays constant.", ge=0, needs="algo.beta > 0",
-        verl={"algorithm.kl_ctrl.target_kl": "that of a whole response with algo.kl_controller proportional"})
-    kl_controller: str = setting("double", "How algo.beta follows the KL.",
-        needs="algo.beta > 0 and algo.kl_target > 0",
-        choices={"double": "doubled above 1.5 targets, halved below 2/3: PPO's rule",
-            "proportional": "changed in proportion to the relative error, by at most a fifth in algo.kl_horizon "
-            "responses: Ziegler et al. 2019"})
+    kl_target: float = setting(0.0, "Adaptive KL penalty (Ziegler et al. 2019): after each step algo.beta is changed "
+        "towards this KL of a whole response, the sum over its tokens, in proportion to the relative error. 0: "
+        "algo.beta stays constant.", ge=0, unit="nats", needs="algo.beta > 0", verl="algorithm.kl_ctrl.target_kl")
     kl_horizon: int = setting(10_000, "Responses over which an error of 20 % or more changes algo.beta by a fifth. A "
         "step has data.prompts_per_step * algo.group_size responses.", ge=1,
-        needs="algo.beta > 0 and algo.kl_target > 0 and algo.kl_controller == 'proportional'",
-        verl="algorithm.kl_ctrl.horizon")
+        needs="algo.beta > 0 and algo.kl_target > 0", verl="algorithm.kl_ctrl.horizon")
     ref_sync_steps: int = setting(0, "Steps between updates of the reference policy to the current policy, as in "
         "R1-Zero's training. 0: the reference stays the initial model.", ge=0, needs="algo.beta > 0",
         trl={"sync_ref_model": "above 0",
@@ -67,7 +60,6 @@ class AlgoConfig:
     baseline: str | None = setting(None, "Baseline subtracted from the return.",
         choices={"none": "",
             "batch": "mean of the batch",
-            "moving": "moving average over steps",
             "group": "mean of the group",
             "leave_one_out": "mean of the rest of the group",
             "value": "a critic"})
@@ -138,8 +130,6 @@ class AlgoConfig:
         needs="algo.importance_sampling != 'none'", trl="vllm_importance_sampling_clip_max")
     entropy_coef: float = setting(0.0, "Coefficient of the entropy bonus. 0: no bonus.", ge=0,
         verl="actor_rollout_ref.actor.entropy_coeff")
-    moving_decay: float = setting(0.9, "Decay of the moving average, the weight of earlier steps.", ge=0, le=1,
-        needs="algo.baseline == 'moving'")
     critic_backbone: str | None = setting(None, "Model under the critic's value head.",
         needs="algo.baseline == 'value'",
         choices={"separate": "a copy of the policy",
@@ -153,19 +143,13 @@ class AlgoConfig:
         verl={"actor_rollout_ref.actor.ppo_mini_batch_size": "their number, not their size: data.train_batch_size / "
         "ppo_mini_batch_size"})
     trust: str | None = setting(None, "What keeps the policy near the one that sampled, besides clipping.",
-        choices={"none": "", "penalty": "a KL penalty", "constrained": "TRPO's step within a KL bound"})
+        choices={"none": "", "constrained": "TRPO's step within a KL bound"})
     delta: float = setting(0.01, "Largest KL(old || new) of a step.", gt=0, unit="nats per token",
         needs="algo.trust == 'constrained'")
     fisher_rows: int = setting(16, "Most completions that the Fisher matrix is estimated from.", ge=1,
         needs="algo.trust == 'constrained'")
     damping: float = setting(0.1, "Value added to the diagonal of the Fisher matrix.", gt=0,
         needs="algo.trust == 'constrained'")
-    penalty: float = setting(1.0, "Initial coefficient of KL(old || new) in the loss.", ge=0,
-        needs="algo.trust == 'penalty'")
-    penalty_target: float = setting(0.0, "The coefficient algo.penalty is doubled or halved after each step towards "
-        "this KL. 0: it stays constant.", ge=0, unit="nats per token", needs="algo.trust == 'penalty'")
-    stop_kl: float = setting(0.0, "Skip the remaining updates of a step once KL(old || new) exceeds this. 0: never.",
-        ge=0, unit="nats per token", needs=_SEVERAL_UPDATES)
     missing_eos_penalty: float = setting(0.0, "Penalty subtracted from the reward of a completion that ended without "
         "an end token or stop text: truncated at sampling.max_tokens, or aborted by the engine.", needs="control == ''")
     mask_truncated_completions: bool = setting(False, "Exclude completions that ended without an end token or stop "

@@ -71,9 +71,6 @@ class CriticConfig:
     lam: float = setting(1.0, "Lambda of generalised advantage estimation: 0 relies on the critic, 1 on the returns. "
         "Below 1 the reward at the end of a long completion hardly reaches its beginning (0.95 to the power of 100 is "
         "0.006).", ge=0, le=1, needs="algo.returns == 'gae'", verl="algorithm.lam")
-    lam_actor: float | None = setting(None, "Lambda of the policy's advantages, where it differs from that of the "
-        "critic's targets (decoupled GAE: VC-PPO, Yuan et al. 2025). Empty: critic.lam for both.", ge=0, le=1,
-        needs="algo.returns == 'gae'")
     init: str = setting("", "Reward model whose backbone and head the critic starts from (as in reward.model), of the "
         "policy's architecture. Empty: a copy of the policy's backbone and a head of zeros.",
         needs=f"{_OWN_CRITIC} and lora.rank == 0")
@@ -81,11 +78,6 @@ class CriticConfig:
         gt=0, le=1, verl="critic.optim.lr")
     vf_coef: float = setting(0.5, "Coefficient of the critic's loss beside the policy's.", ge=0,
         needs="algo.critic_backbone == 'shared'")
-    whiten_rewards: bool = setting(False, "Divide rewards by their standard deviation over the step's tokens. Rewards "
-        "are not centred: 0 stays 0.")
-    bootstrap_truncated: bool = setting(False, "Continue the return of a completion that ended without an end token or "
-        "stop text with the critic's value. The completion was graded as it stands, so this rewards running into the "
-        "limit.", needs="algo.returns == 'gae'")
     epochs: int | None = setting(None, "The critic's passes over each step's completions. Empty: algo.epochs.", ge=1,
         needs=_OWN_CRITIC, verl="critic.ppo_epochs")
     minibatches: int | None = setting(None, "The critic's optimiser steps in each pass. Empty: algo.minibatches.", ge=1,

@@ -44,37 +44,31 @@ RETURNS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"total": total_return,
 # ------------------------------------------------------------------------------------------------ baselines
 
 
-def no_baseline(totals: Tensor, *, group: int, moving: float) -> Tensor:
+def no_baseline(totals: Tensor, *, group: int) -> Tensor:
     """Zero for every row."""
     return torch.zeros_like(totals)
 
 
-def batch_mean(totals: Tensor, *, group: int, moving: float) -> Tensor:
+def batch_mean(totals: Tensor, *, group: int) -> Tensor:
     """Mean over all rows of the batch."""
     return totals.mean().expand_as(totals)
 
 
-def moving_average(totals: Tensor, *, group: int, moving: float) -> Tensor:
-    """Moving average of earlier steps' rewards (`moving`); the current step is not part of it."""
-    return torch.full_like(totals, moving)
-
-
-def group_mean(totals: Tensor, *, group: int, moving: float) -> Tensor:
+def group_mean(totals: Tensor, *, group: int) -> Tensor:
     """GRPO (Shao et al. 2024, section 4.1.2): mean over the completions of the same prompt."""
     return totals.view(-1, group).mean(dim=1).repeat_interleave(group)
 
 
-def leave_one_out(totals: Tensor, *, group: int, moving: float) -> Tensor:
+def leave_one_out(totals: Tensor, *, group: int) -> Tensor:
     """RLOO (Ahmadian et al. 2024; Kool et al. 2019): mean over the other completions of the prompt."""
     sums = totals.view(-1, group).sum(dim=1).repeat_interleave(group)
     return (sums - totals) / (group - 1)
 
 
-# [N] total returns -> [N] expected return. `group` is G, `moving` the average reward of earlier steps.
+# [N] total returns -> [N] expected return. `group` is G.
 BASELINES: dict[str, Callable[..., Tensor]] = {
     "none": no_baseline,
     "batch": batch_mean,
-    "moving": moving_average,
     "group": group_mean,
     "leave_one_out": leave_one_out,
 }
@@ -112,15 +106,6 @@ def whiten(values: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, (values - mean) / ((inside - mean).square().mean().sqrt() + EPS), 0.0)
 
 
-def in_deviations(values: Tensor, mask: Tensor) -> Tensor:
-    """[N, T] values and mask -> [N, T]: divided by the standard deviation over the mask, 0 outside it. A zero
-    stays 0: the mean is kept. Values that are all equal have no deviation to divide by and are returned unchanged.
-    """
-    inside = values.double()[mask]
-    std = float(inside.std(correction=0)) if len(inside) else 0.0
-    return torch.where(mask, values / std if std > EPS else values, 0.0)
-
-
 # ------------------------------------------------------------------------------------------------ combined
 
 
@@ -132,7 +117,6 @@ def outcome_advantages(
     returns: str = "total",
     baseline: str = "group",
     scale: str = "group",
-    moving: float = 0.0,
 ) -> Tensor:
     """[N, T] rewards and mask -> [N, T] float32 advantages, 0 outside the mask: (return - baseline) scaled.
 
@@ -144,7 +128,7 @@ def outcome_advantages(
         raise ValueError(f"a group needs at least 2 completions to compare, not {group}")
     totals = total_return(rewards, mask)[:, 0]
     credit = RETURNS[returns](rewards, mask)
-    credit = credit - BASELINES[baseline](totals, group=group, moving=moving)[:, None]
+    credit = credit - BASELINES[baseline](totals, group=group)[:, None]
     if baseline in GROUPED:
         credit = torch.where(has_zero_variance(totals, group)[:, None], 0.0, credit)
     credit = SCALES[scale](credit, totals, mask, group=group)
@@ -199,27 +183,19 @@ def mean_of_steps(step_ends: Tensor, mask: Tensor) -> Tensor:
 STEP_CREDIT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": each_step, "gated": mean_of_steps}
 
 
-def gae(
-    rewards: Tensor, values: Tensor, mask: Tensor, *, gamma: float, lam: float, bootstrapped: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """[N, T] rewards, [N, T + 1] values, [N, T] mask -> [N, T] advantages and returns, 0 outside the mask.
+def gae(rewards: Tensor, values: Tensor, mask: Tensor, *, gamma: float, lam: float) -> tuple[Tensor, Tensor]:
+    """[N, T] rewards, values and mask -> [N, T] advantages and returns, 0 outside the mask.
 
     Generalised advantage estimation (Schulman et al. 2016, eq. 16), by the reverse recursion
     A_t = delta_t + gamma lambda A_(t+1), delta_t = r_t + gamma V(s_(t+1)) - V(s_t). values[:, t] is V of the state
     before token t. After the last token V is 0, for finished and truncated completions alike: the reward was given for
-    the completion as it is, so nothing follows. Rows in `bootstrapped` ([N] bool) use the critic's value of the state
-    after the last token instead; on truncated completions this rewards truncation with the value expected there.
+    the completion as it is, so nothing follows. A value there would pay the policy for reaching the limit.
     """
-    rewards, values = rewards.double(), values.double()
-    lengths = mask.sum(dim=1)
+    rewards, values = rewards.double() * mask, values.double() * mask
     credit = torch.zeros_like(rewards)
-    following = torch.zeros_like(rewards[:, 0])
+    following = next_value = torch.zeros_like(rewards[:, 0])
     for t in reversed(range(rewards.shape[1])):
-        is_last = lengths == t + 1
-        is_terminal = is_last if bootstrapped is None else is_last & ~bootstrapped
-        next_value = torch.where(is_terminal, 0.0, values[:, t + 1])
         delta = rewards[:, t] + gamma * next_value - values[:, t]
-        next_credit = torch.where(is_last, 0.0, following)
-        following = torch.where(mask[:, t], delta + gamma * lam * next_credit, 0.0)
-        credit[:, t] = following
-    return credit.float(), torch.where(mask, credit + values[:, :-1], 0.0).float()
+        credit[:, t] = following = (delta + gamma * lam * following) * mask[:, t]
+        next_value = values[:, t]
+    return credit.float(), (credit + values).float()

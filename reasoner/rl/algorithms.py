@@ -43,7 +43,7 @@ class Algorithm:
     filter_metric: str = "reward"  # what such a group is judged by; "correct": groups with all or none correct
     dynamic_sampling: bool = False  # replace such groups by sampling new prompts (dynamic sampling)
     critic_backbone: str = "separate"  # the critic's backbone; "shared": a value head on the policy's, trained with it
-    trust: str = "none"  # or "penalty", "constrained": bounds KL(old || new) (trust_region.py)
+    trust: str = "none"  # or "constrained": bounds KL(old || new) (trust_region.py)
     epochs: int = 1  # passes over a step's completions
     minibatches: int = 1  # optimiser steps per epoch
 
@@ -103,10 +103,8 @@ PART_RULES = (
     Rule("algo.trust == 'constrained'", "algo.epochs * algo.minibatches == 1", "TRPO takes one step on all rows"),
     Rule("algo.trust == 'constrained'", "algo.surrogate in ('ratio', 'clip')", "TRPO's line search compares its value"),
     Rule(
-        "algo.surrogate == 'ratio' and algo.epochs * algo.minibatches > 1", "algo.trust != 'none'", "no clip holds it"
+        "algo.surrogate in ('plain', 'ratio')", "algo.epochs * algo.minibatches == 1", "no clip holds several updates"
     ),
-    Rule("algo.surrogate == 'plain'", "algo.epochs * algo.minibatches == 1", "it has no ratio for several updates"),
-    Rule("algo.trust == 'penalty'", "algo.epochs * algo.minibatches > 1", "its gradient is 0 at the first"),
     Rule("algo.dynamic_sampling", "algo.filter_zero_advantages", "it replaces the groups that are left out"),
     Rule("algo.dual_clip != 0", "algo.dual_clip > 1 and algo.surrogate == 'clip'", "it bounds the clipped ratio"),
     Rule("algo.kl == 'k1' and algo.kl_in == 'loss'", "algo.beta == 0", "k1 in the loss has no gradient on average"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from reasoner.types import Completion, RolloutGroup
 
@@ -44,7 +44,7 @@ class Batch:
     teacher_prompt_lengths: Tensor | None = None  # [P]
     step_rewards: Tensor | None = None  # [N, T] float32, 0 except at the tokens where a step ends
     step_ends: Tensor | None = None  # [N, T] bool
-    values: Tensor | None = None  # [N, T + 1], if there is a critic: V before each token and after the last
+    values: Tensor | None = None  # [N, T], if there is a critic: V before each token
     returns: Tensor | None = None  # [N, T], the critic's targets
     is_observation: Tensor | None = None  # [N, T] bool, tokens that a tool returned, if there are any
 
@@ -69,24 +69,19 @@ class Batch:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and field.name not in _OF_PROMPTS:
-                columns = width + (field.name == "values")
-                selected[field.name] = value[index][:, :columns] if value.ndim == 2 else value[index]
+                selected[field.name] = value[index][:, :width] if value.ndim == 2 else value[index]
         return replace(self, **selected)
 
     def sampled_first(self) -> tuple[Batch, Tensor]:
         """(the batch without its observations, order [N, T] of the positions). Column t of the batch is order[:, t] of
-        this one: the sampled tokens, then the others. The value after the last token stays that of the last state.
+        this one: the sampled tokens, then the others.
         """
         order, ends = (~self.mask).byte().argsort(dim=1, stable=True), self.mask.sum(dim=1)
         columns: dict[str, Any] = {"lengths": ends, "is_observation": None}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in {*_OF_PROMPTS, "values"} and value is not None and value.shape == order.shape:
+            if field.name not in _OF_PROMPTS and value is not None and value.shape == order.shape:
                 columns.setdefault(field.name, value.gather(1, order))
-        if self.values is not None:
-            after_last = self.values.gather(1, self.lengths[:, None])
-            before = self.values.gather(1, nn.functional.pad(order, (0, 1)))
-            columns["values"] = before.scatter(1, ends[:, None], after_last)
         return replace(self, **columns), order
 
     def prompt_blocks(self, tokens: int, index: Tensor) -> Iterator[tuple[Tensor, Batch]]:

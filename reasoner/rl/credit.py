@@ -8,7 +8,6 @@ Shapes: N rows, T completion positions.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,7 +17,6 @@ from reasoner.rl.advantages import (
     SCALES,
     gae,
     has_zero_variance,
-    in_deviations,
     outcome_advantages,
     process_advantages,
     reward_to_go,
@@ -29,14 +27,14 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.kl import KL
 
 
-def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float, moving_reward: float) -> Batch:
+def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float) -> Batch:
     """Return the batch with advantages and, if there is a critic, with the returns that are its targets.
 
-    `beta` is the current coefficient of the KL term, `moving_reward` the moving average of earlier steps' rewards.
-    Groups that are left out by their verdicts have advantages of 0, as those with equal rewards have by themselves.
+    `beta` is the current coefficient of the KL term. Groups that are left out by their verdicts have advantages of 0,
+    as those with equal rewards have by themselves.
     """
     sampled, order = (batch, None) if batch.is_observation is None else batch.sampled_first()
-    sampled = _with_credit(sampled, algorithm, cfg, beta=beta, moving_reward=moving_reward)
+    sampled = _with_credit(sampled, algorithm, cfg, beta=beta)
     for name in ("advantages", "returns"):
         if (value := getattr(sampled, name)) is not None:
             back = value if order is None else torch.zeros_like(value).scatter(1, order, value)
@@ -60,7 +58,7 @@ def teacher_advantages(batch: Batch) -> Tensor:
     return (batch.teacher_logprobs - batch.policy_logprobs) * batch.mask
 
 
-def _with_credit(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float, moving_reward: float) -> Batch:
+def _with_credit(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float) -> Batch:
     """with_advantages before groups are left out by their verdicts."""
     if algorithm.returns == "process":
         assert batch.step_rewards is not None and batch.step_ends is not None, "process returns without steps"
@@ -72,7 +70,7 @@ def _with_credit(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float
             step_credit=algorithm.step_credit,
         )
         return replace(batch, advantages=credit)
-    rewards = token_rewards(batch, algorithm, cfg, beta=beta)
+    rewards = token_rewards(batch, algorithm, beta=beta)
     if algorithm.critic:
         return _value_baseline_advantages(batch, rewards, algorithm, cfg)
     credit = outcome_advantages(
@@ -82,19 +80,16 @@ def _with_credit(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float
         returns=algorithm.returns,
         baseline=algorithm.baseline,
         scale=algorithm.scale,
-        moving=moving_reward,
     )
     return replace(batch, advantages=credit)
 
 
-def token_rewards(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float) -> Tensor:
+def token_rewards(batch: Batch, algorithm: Algorithm, *, beta: float) -> Tensor:
     """[N, T]: the reward at the last token, and with algo.kl_in reward minus the KL penalty at every token."""
     rewards = torch.zeros_like(batch.sampler_logprobs)
     rewards.scatter_(1, (batch.lengths - 1).clamp_min(0)[:, None], batch.rewards[:, None])
     if algorithm.kl_in == "reward" and batch.ref_logprobs is not None:
         rewards = rewards - beta * KL[algorithm.kl](batch.policy_logprobs, batch.ref_logprobs) * batch.mask
-    if algorithm.critic and cfg.critic.whiten_rewards:
-        rewards = in_deviations(rewards, batch.mask).float()
     return rewards
 
 
@@ -103,14 +98,10 @@ def _value_baseline_advantages(batch: Batch, rewards: Tensor, algorithm: Algorit
     assert batch.values is not None, "a critic without values"
     critic, mask = cfg.critic, batch.mask
     if algorithm.returns == "gae":
-        bootstrapped = batch.missing_eos if critic.bootstrap_truncated else None
-        estimate = partial(gae, rewards, batch.values, mask, gamma=critic.gamma, bootstrapped=bootstrapped)
-        credit, returns = estimate(lam=critic.lam)
-        if critic.lam_actor is not None:
-            credit, _ = estimate(lam=critic.lam_actor)
+        credit, returns = gae(rewards, batch.values, mask, gamma=critic.gamma, lam=critic.lam)
     else:
         returns = reward_to_go(rewards, mask, gamma=critic.gamma).float() * mask
-        credit = (returns - batch.values[:, :-1]) * mask
+        credit = (returns - batch.values) * mask
     totals = total_return(rewards, mask)[:, 0]
     credit = SCALES[algorithm.scale](credit.double(), totals, mask, group=cfg.algo.group_size)
     return replace(batch, advantages=torch.where(mask, credit, 0.0).float(), returns=returns)

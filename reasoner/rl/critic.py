@@ -77,11 +77,11 @@ class Critic:
         self.head.bias.fill_(-weight * reward_mean(reward_model))
 
     def values(self, batch: Batch) -> Tensor:
-        """[N, T + 1] values before each token and after the last one, without gradient. A collective operation."""
-        return self.passes.for_each_row(batch, self._values, extra=1)
+        """[N, T] values before each token, without gradient. A collective operation."""
+        return self.passes.for_each_row(batch, self._values)
 
     def _values(self, prompts: PromptCache, rows: Batch) -> Tensor:
-        return self._head_values(self.passes.states(prompts, rows, after_last=True)).float()
+        return self._head_values(self.passes.states(prompts, rows)).float()
 
     def _head_values(self, states: Tensor) -> Tensor:
         """[..., H] states -> [...] values, in the head's precision, which is float32."""
@@ -91,9 +91,8 @@ class Critic:
     def loss(self, states: Tensor, rows: Batch) -> Tensor:
         """Value loss, weighted by rows.weights [N, T] and summed, from the states [N, T, H] before each token."""
         assert rows.values is not None and rows.returns is not None, "the critic's loss needs values and returns"
-        width = states.shape[1]
-        old, returns = rows.values[:, :width], rows.returns[:, :width]
-        return (rows.weights * value_loss(self._head_values(states), old, returns, clip=self.cfg.critic.clip)).sum()
+        values, clip = self._head_values(states), self.cfg.critic.clip
+        return (rows.weights * value_loss(values, rows.values, rows.returns, clip=clip)).sum()
 
     def update(self, batch: Batch, *, lr_factor: float) -> tuple[float, bool]:
         """Take one optimiser step towards the batch's returns. Returns (the loss before the step, whether the gradient
@@ -161,6 +160,6 @@ def _copy_of_trained(backbone: nn.Module) -> nn.Module:
 def explained_variance(batch: Batch) -> float:
     """Explained variance over the tokens: 1 - Var(returns - values) / Var(returns); 0 if all returns are equal."""
     assert batch.returns is not None and batch.values is not None
-    returns, values = batch.returns[batch.mask], batch.values[:, :-1][batch.mask]
+    returns, values = batch.returns[batch.mask], batch.values[batch.mask]
     variance = returns.var(correction=0)
     return float(1 - (returns - values).var(correction=0) / variance) if variance > 0 else 0.0

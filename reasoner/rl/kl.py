@@ -1,5 +1,5 @@
 """Estimators of KL(policy || reference) from the sampled tokens (Schulman 2020, "Approximating KL divergence"), and the
-controllers that adapt a penalty's coefficient to a target.
+controller that adapts the penalty's coefficient to a target.
 
 With r = log reference - log policy at the sampled token. The values of all estimators estimate the same divergence; as
 terms of a loss they have different gradients. On-policy, the expected gradient of k1 is zero, that of k2 is the
@@ -10,7 +10,6 @@ k3_reverse has the value of k3 and the expected gradient of KL(policy || referen
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -57,33 +56,9 @@ def response_kl(logprobs: Tensor, ref_logprobs: Tensor, mask: Tensor) -> Tensor:
     return ((logprobs - ref_logprobs) * mask).sum(dim=1).mean()
 
 
-# ------------------------------------------------------------------------------------------------ controllers
-
-
-def adapt_coefficient(coefficient: float, kl: float, target: float, *, share: float = 1.0) -> float:
-    """PPO's adaptive coefficient (Schulman et al. 2017, section 4): doubled above 1.5 target, halved below 2/3. The
-    `share` is ignored.
-    """
-    return coefficient * 2 if kl > 1.5 * target else coefficient / 2 if kl < target / 1.5 else coefficient
-
-
-def adapt_in_proportion(coefficient: float, kl: float, target: float, *, share: float) -> float:
+def adapt_coefficient(coefficient: float, kl: float, target: float, *, share: float) -> float:
     """The coefficient times 1 + e share, where e is the relative error of the KL, clipped to 0.2 (Ziegler et al. 2019,
     section 2.2). `share` is the step's responses divided by the horizon.
     """
     error = min(0.2, max(-0.2, kl / target - 1))
     return coefficient * max(0.0, 1 + error * share)
-
-
-@dataclass(frozen=True, slots=True)
-class Controller:
-    """How the coefficient of the KL penalty follows the KL."""
-
-    adapt: Callable[..., float]  # (coefficient, KL, target, share=) -> coefficient
-    is_of_response: bool  # whether KL and target are of a whole response, or per token
-
-
-CONTROLLERS: dict[str, Controller] = {
-    "double": Controller(adapt_coefficient, is_of_response=False),
-    "proportional": Controller(adapt_in_proportion, is_of_response=True),
-}

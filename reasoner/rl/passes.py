@@ -113,18 +113,16 @@ class Passes:
         self,
         batch: Batch,
         compute: Callable[[PromptCache, Batch], Tensor],
-        *,
-        extra: int = 0,
         on_microbatch: OnMicrobatch | None = None,
     ) -> Tensor:
-        """Run `compute` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row.
+        """Run `compute` for every row, without gradient -> [N, T], 0 beyond a micro-batch's longest row.
 
         A collective operation: each rank computes its own rows, and gets those of the others.
         """
         done, num_own = 0, len(own_rows(batch, _all_rows(batch), self.world))
-        values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
+        values = torch.zeros(len(batch), batch.completion_ids.shape[1], device=batch.lengths.device)
         for index, prompts, rows in self.microbatches(batch):
-            values[index, : rows.completion_ids.shape[1] + extra] = compute(prompts, rows)[: len(index)]
+            values[index, : rows.completion_ids.shape[1]] = compute(prompts, rows)[: len(index)]
             done += len(index)
             if on_microbatch is not None:
                 on_microbatch(done, num_own)
@@ -213,7 +211,7 @@ class ModelPasses(Passes):
         def microbatch_logprobs(prompts: PromptCache, rows: Batch) -> Tensor:
             return self.logprobs(self.states(prompts, rows), rows)[0]
 
-        return self.for_each_row(batch, microbatch_logprobs, on_microbatch=on_microbatch)
+        return self.for_each_row(batch, microbatch_logprobs, on_microbatch)
 
 
 class RewardModelPasses(Passes):

@@ -85,7 +85,6 @@ class PolicyLoss:
     cfg: Config
     critic: Critic | None  # on the policy's backbone: its loss is a part of the policy's
     beta: float  # coefficient of the KL penalty towards the reference; a run may adapt it
-    penalty: float  # coefficient of KL(old || new); a run may adapt it
     teacher: FullTeacher | None = None  # whose KL over the vocabulary is a part of the loss
 
     def weights(self, batch: Batch) -> Tensor:
@@ -156,8 +155,7 @@ class PolicyLoss:
     def _terms(self, logprobs: Tensor, entropy: Tensor, rows: Batch) -> TokenTerms:
         """[N, T] log-probabilities and entropies of the current policy -> loss of each token and its parts.
 
-        loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference)
-               - algo.entropy_coef * entropy      (docs/ALGORITHMS.md)
+        loss = importance * surrogate + beta * KL(policy || reference) - algo.entropy_coef * entropy
         """
         mask, algorithm, cfg = rows.mask, self.algorithm, self.cfg.algo
         old = logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs
@@ -165,8 +163,6 @@ class PolicyLoss:
         how, low, high = sampler_correction(self.cfg), cfg.importance_clip_min, cfg.importance_clip_max
         importance = sampler_weights(old, rows.sampler_logprobs, mask, how=how, low=low, high=high)
         surrogate = SURROGATES[algorithm.surrogate].loss(ratio, logprobs, rows.advantages, **self._clip)
-        if algorithm.trust == "penalty":
-            surrogate = surrogate + self.penalty * kl_k3(old, logprobs)
         kl = None if rows.ref_logprobs is None else KL[algorithm.kl](logprobs, rows.ref_logprobs)
         loss = importance * surrogate
         if kl is not None and algorithm.kl_in == "loss":

@@ -35,13 +35,7 @@ class StepUpdate:
     lr_factor: float  # of the learning rates
     norms: list[float | None] = field(default_factory=list)  # of the policy's gradients; None: not finite, left out
     critic: CriticUpdate | None = None
-    adapted: dict[str, float] = field(default_factory=dict)  # coefficients, and what they were adapted by
-    further: dict[str, float] = field(default_factory=dict)  # metrics of the pretraining mix and of TRPO's step
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether an optimiser step has changed the policy."""
-        return any(norm is not None for norm in self.norms)
+    further: dict[str, float] = field(default_factory=dict)  # of the KL's target, the teacher and TRPO's step
 
     def metrics(self, lr: float) -> dict[str, float]:
         """The metrics of the step, of which `lr` is the learning rate: means over the tokens with a gradient. Without
@@ -59,7 +53,7 @@ class StepUpdate:
             num_skipped += self.critic.num_skipped
             if self.critic.loss is not None:
                 losses["critic/loss"] = self.critic.loss
-        return {**metrics, **self.adapted, "skipped_updates": float(num_skipped), **losses, **self.further}
+        return {**metrics, "skipped_updates": float(num_skipped), **losses, **self.further}
 
 
 def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGenerator) -> dict[str, float]:

@@ -88,13 +88,13 @@ def train_step(
     sampled, batch = batch, trainer.weigh_tokens(batch)
     if trainer.critic is not None:
         update.critic = update_critic(trainer, batch, update.lr_factor)
-    for minibatch in trainer.minibatches(batch, update):  # of every epoch; most algorithms have a single one
+    for minibatch in trainer.minibatches(batch):  # of every epoch; most algorithms have a single one
         with trainer.gradient():
             accumulate_gradient(trainer, minibatch, update)
         trainer.update_policy(minibatch, update)
     trainer.steps_done += 1
     update.token_stats.combine(trainer.world)
-    trainer.adapt_coefficients(batch, sampled, update)
+    trainer.adapt_to_reference(sampled, update)
     return update.metrics(trainer.cfg.optim.lr * update.lr_factor)
 
 

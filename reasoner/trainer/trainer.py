@@ -29,7 +29,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import kept_rows, teacher_advantages, with_advantages
 from reasoner.rl.critic import Critic
-from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
+from reasoner.rl.kl import adapt_coefficient, response_kl
 from reasoner.rl.optimizers import clip_gradients, step_optimizer
 from reasoner.rl.passes import ModelPasses
 from reasoner.rl.policy_loss import FullTeacher, PolicyLoss
@@ -100,17 +100,14 @@ class Trainer:
             else:
                 self.teacher = passes
         critic = self.critic if is_shared else None
-        beta, penalty = cfg.algo.beta, cfg.algo.penalty
-        self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, beta, penalty, full_teacher)
+        self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, cfg.algo.beta, full_teacher)
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
-        self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
         self.progress = Progress()  # shows the micro-batches
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
-        # bonus, a teacher's KL in the loss, a critic on the policy's backbone, or from the second update on the penalty
-        # on KL(old || new).
+        # bonus, a teacher's KL in the loss, or a critic on the policy's backbone.
         has_kl_loss = reference is not None and algorithm.kl_in == "loss"
         others = critic is not None or full_teacher is not None
-        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others or algorithm.trust == "penalty"
+        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others
 
     @property
     def policy(self) -> PreTrainedModel:
@@ -155,20 +152,15 @@ class Trainer:
 
     def _rows_in_loss(self, batch: Batch) -> Tensor:
         """Index of the rows that need log-probabilities: all, unless only the loss of the rows that are kept does."""
-        algo = self.cfg.algo
-        measures_responses = algo.kl_target and CONTROLLERS[algo.kl_controller].is_of_response
-        only_loss = self.algorithm.kl_in == "loss" and not measures_responses and self.teacher is None
+        algo = self.cfg.algo  # with a target the KL of all responses is measured
+        only_loss = self.algorithm.kl_in == "loss" and not algo.kl_target and self.teacher is None
         if self.algorithm.filter_zero_advantages and only_loss:
             return kept_rows(batch, self.algorithm, algo.group_size)
         return torch.arange(len(batch), device=batch.lengths.device)
 
     def compute_advantages(self, batch: Batch) -> Batch:
-        """Add advantages to a batch with log-probabilities. Updates the moving average of rewards."""
-        beta, moving = self.policy_loss.beta, self.moving_reward
-        batch = with_advantages(batch, self.algorithm, self.cfg, beta=beta, moving_reward=moving)
-        mean, decay = float(batch.rewards.mean()), self.cfg.algo.moving_decay if self.steps_done else 0.0
-        self.moving_reward = decay * self.moving_reward + (1 - decay) * mean
-        return batch
+        """Add advantages to a batch with log-probabilities."""
+        return with_advantages(batch, self.algorithm, self.cfg, beta=self.policy_loss.beta)
 
     # ------------------------------------------------------------------------------------------------ update
 
@@ -183,16 +175,10 @@ class Trainer:
         """Whether the next step trains the critic alone."""
         return self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
 
-    def minibatches(self, batch: Batch, update: StepUpdate) -> Iterator[Batch]:
-        """Yield the minibatch of each optimiser step of all epochs, until KL(old || new) exceeds algo.stop_kl."""
-        if self.is_warming_up:
-            return
-        parts, limit = self.algorithm.minibatches, self.cfg.algo.stop_kl
-        for epoch in range(self.algorithm.epochs):
-            for minibatch in minibatches(batch, parts, self.cfg, step=self.steps_done, epoch=epoch):
-                if limit and update.has_moved and self.policy_loss.measure(batch)[1] > limit:
-                    return
-                yield minibatch
+    def minibatches(self, batch: Batch) -> Iterator[Batch]:
+        """Yield the minibatch of each optimiser step of all epochs."""
+        for epoch in range(0 if self.is_warming_up else self.algorithm.epochs):
+            yield from minibatches(batch, self.algorithm.minibatches, self.cfg, step=self.steps_done, epoch=epoch)
 
     def rows_with_gradient(self, batch: Batch) -> Tensor:
         """Index of the rows that have a gradient. The others are left out of the passes; those without an advantage
@@ -256,48 +242,31 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------------ schedules
 
-    def adapt_coefficients(self, batch: Batch, sampled: Batch, update: StepUpdate) -> None:
-        """After a step on `batch`, the rows that are kept of `sampled`: adapt the coefficients of KL(old || new) and of
-        the KL to the reference to their targets, if these were measured; sync the reference with the policy every
-        algo.ref_sync_steps steps.
+    def adapt_to_reference(self, sampled: Batch, update: StepUpdate) -> None:
+        """After a step on the batch `sampled`: adapt the coefficient of the KL to the reference to its target, if an
+        update has measured that KL; sync the reference with the policy every algo.ref_sync_steps steps.
         """
         algo, loss = self.cfg.algo, self.policy_loss
-        if self.algorithm.trust == "penalty" and algo.penalty_target:
-            if update.has_moved:
-                update.adapted["policy_kl"] = divergence = loss.measure(batch)[1]
-                loss.penalty = adapt_coefficient(loss.penalty, divergence, algo.penalty_target)
-            update.adapted["penalty"] = loss.penalty
         if self.reference is not None and algo.ref_sync_steps and self.steps_done % algo.ref_sync_steps == 0:
             self.reference.load_state_dict(self.model.state_dict())  # both whole, or both in the same shards
         if sampled.teacher_logprobs is not None:
             update.further["teacher/kl"] = -float(teacher_advantages(sampled).sum() / sampled.mask.sum())
-        if not algo.kl_target:
-            return
-        controller, kl = CONTROLLERS[algo.kl_controller], update.token_stats.averages().get("kl")
-        measured = {}
-        if controller.is_of_response and sampled.ref_logprobs is not None:
-            kl_of_responses = response_kl(sampled.policy_logprobs, sampled.ref_logprobs, sampled.mask)
-            measured["kl/response"] = float(kl_of_responses)
-        if kl is not None:
-            share = len(sampled) / algo.kl_horizon
-            loss.beta = controller.adapt(loss.beta, measured.get("kl/response", kl), algo.kl_target, share=share)
-        update.adapted |= {"beta": loss.beta, **measured}
+        if algo.kl_target and sampled.ref_logprobs is not None:
+            kl = float(response_kl(sampled.policy_logprobs, sampled.ref_logprobs, sampled.mask))
+            if "kl" in update.token_stats.averages():
+                share = len(sampled) / algo.kl_horizon
+                loss.beta = adapt_coefficient(loss.beta, kl, algo.kl_target, share=share)
+            update.further |= {"beta": loss.beta, "kl/response": kl}
 
     # ------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, object]:
         """The numbers, besides weights and optimiser state, that a checkpoint stores."""
-        return {
-            "steps_done": self.steps_done,
-            "moving_reward": self.moving_reward,
-            "penalty": self.policy_loss.penalty,
-            "beta": self.policy_loss.beta,
-        }
+        return {"steps_done": self.steps_done, "beta": self.policy_loss.beta}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load what state() returned."""
-        self.steps_done, self.moving_reward = state["steps_done"], state["moving_reward"]
-        self.policy_loss.penalty, self.policy_loss.beta = state["penalty"], state["beta"]
+        self.steps_done, self.policy_loss.beta = state["steps_done"], state["beta"]
 
 
 def _fill(values: Tensor, index: Tensor, computed: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from reasoner.config.resolve import markdown, parse, read_file, resolve, to_dict
 from reasoner.config.schema import Config, settings
 from reasoner.inference.factory import ENGINES
 from reasoner.models.lora import TARGETS
-from reasoner.rl.kl import CONTROLLERS
 from reasoner.rollouts.control_rewards import CONTROLS
 from reasoner.rollouts.prompts import load_template
 from reasoner.trainer.components import sampling_params
@@ -123,7 +122,6 @@ def test_the_table_of_settings_in_the_docs_is_up_to_date():
     [
         ("engine.name", ENGINES),
         ("control", ["", *CONTROLS]),
-        ("algo.kl_controller", CONTROLLERS),
         ("lora.target", TARGETS),
     ],
 )

@@ -76,7 +76,7 @@ def test_filtered_groups_take_no_pass_of_the_reference():
     alone, expected = gradient(cfg, mixed, ref=reference())
     assert torch.allclose(filtered, alone, atol=1e-7)
     assert figures["kl"] == pytest.approx(expected["kl"])
-    of_response = config(beta=0.05, filter_zero_advantages=True, kl_target=0.1, kl_controller="proportional")
+    of_response = config(beta=0.05, filter_zero_advantages=True, kl_target=0.1)
     measured = make_trainer(of_response, reference=reference()).compute_logprobs(collate([flat, *mixed]))
     assert measured.ref_logprobs[:4].any()  # the KL of whole responses is that of all rows
 
@@ -91,19 +91,6 @@ def test_kl_in_reward_penalises_each_token_before_returns():
     assert torch.allclose(advantages, rewards.flip(1).cumsum(1).flip(1) * batch.mask, atol=1e-6)
     assert train_step(trainer, trainer.compute_advantages(batch))["kl"] != 0  # reported, and not in the loss as well
     assert not trainer._has_regularizer
-
-
-def test_moving_baseline_uses_only_earlier_steps():
-    trainer = make_trainer(config(name="reinforce", baseline="moving", moving_decay=0.5))
-    baselines = []
-    for rewards in ((1.0, 1, 0, 0), (0.0, 0, 0, 0), (1.0, 1, 1, 1)):
-        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four(rewards)])))
-        baselines.append((batch.rewards[:, None] - batch.advantages[:, :1]).mean().item())
-        train_step(trainer, batch)
-    assert baselines == pytest.approx([0.0, 0.5, 0.25])
-    again = make_trainer(config(name="reinforce", baseline="moving"))
-    again.restore(trainer.state())
-    assert again.state() == trainer.state()
 
 
 def test_entropy_bonus_raises_entropy():
@@ -206,53 +193,17 @@ def test_trpo_leaves_policy_unchanged_without_advantages():
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
-def test_kl_penalty_limits_movement_and_adapts_to_target():
-    moved = {}
-    for penalty in (0.0, 50.0):
-        cfg = config(surrogate="ratio", trust="penalty", penalty=penalty, epochs=4, lr=3e-3)
-        trainer = make_trainer(cfg)
-        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
-        train_step(trainer, batch)
-        moved[penalty] = trainer.policy_loss.measure(batch)[1]
-    assert moved[50.0] < moved[0.0] / 2
-    trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
-    assert [take_step(trainer, [four()])["penalty"] for _ in range(3)] == [2.0, 4.0, 8.0]
-
-
-def test_kl_penalty_holds_rows_without_advantage_from_the_second_update():
-    flat = group((9, 8, 7), [(20, 21), (22, 23, 24), (25,), (26, 27)], (1.0, 1.0, 1.0, 1.0))
-    moved = {}
-    for penalty in (0.0, 50.0):
-        trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty=penalty, epochs=4, lr=3e-3))
-        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four(), flat])))
-        token_stats = TokenStats(keeps_tokens=True)
-        train_step(trainer, batch, token_stats)
-        assert sorted(token_stats.tokens) == list(range(8))
-        moved[penalty] = trainer.policy_loss.measure(batch.rows(torch.arange(4, 8)))[1]
-    assert moved[50.0] < moved[0.0] / 2
-
-
 def test_beta_adapts_and_reference_is_refreshed(tmp_path):
-    cfg = config(beta=0.5, kl_target=1e-9, ref_sync_steps=2, lr=3e-3)
+    cfg = config(beta=0.5, kl_target=1e9, kl_horizon=4, ref_sync_steps=2, lr=3e-3)
     trainer = make_trainer(cfg, reference=reference())
     figures = [take_step(trainer, [four()]) for _ in range(3)]
-    assert [step["beta"] for step in figures] == [1.0, 2.0, 1.0] and figures[0]["kl"] > 0
+    assert [step["beta"] for step in figures] == pytest.approx([0.4, 0.32, 0.256]) and figures[0]["kl"] > 0
     assert figures[2]["kl"] == pytest.approx(0, abs=1e-9)  # after two steps the reference was the policy
     again = make_trainer(cfg, reference=reference())
     load(save(tmp_path, 3, trainer, tiny_tokenizer(), keep=1), again)
-    assert again.policy_loss.beta == 1.0
+    assert again.policy_loss.beta == trainer.policy_loss.beta == figures[2]["beta"]
     for a, b in zip(again.reference.parameters(), trainer.reference.parameters(), strict=True):
         assert torch.equal(a, b)
-
-
-def test_stop_kl_ends_updates_early():
-    def norms(stop):
-        trainer = make_trainer(config(epochs=6, lr=3e-3, stop_kl=stop))
-        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
-        train_step(trainer, batch)
-        return trainer.policy_loss.measure(batch)[1]
-
-    assert 0 < norms(1e-4) < norms(0.0)
 
 
 def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():

@@ -10,7 +10,6 @@ from torch import nn
 
 from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.fisher import FisherProduct
-from reasoner.rl.kl import adapt_coefficient
 from reasoner.rl.trust_region import conjugate_gradient, constrained_step
 
 
@@ -150,7 +149,3 @@ def test_constrained_step_restores_parameters_if_nothing_improves():
     product = softmax_fisher(logits, 1e-6)
     result = constrained_step([logits], torch.randn(5).double(), product, lambda: (1.0, 0.0), delta=0.1)
     assert (result.share, result.kl) == (0.0, 0.0) and torch.equal(logits, before)
-
-
-def test_adapted_doubles_and_halves_coefficient():
-    assert [adapt_coefficient(1.0, kl, 0.1) for kl in (0.2, 0.15, 0.1, 0.06)] == [2.0, 1.0, 1.0, 0.5]

@@ -34,7 +34,6 @@ def lora_trainer(cfg):
 ALGORITHMS = {
     "grpo": {"name": "grpo", "beta": 0.05}, "dapo": {"name": "dapo"}, "gspo": {"name": "gspo"},
     "trpo": {"name": "trpo"}, "ppo": {"name": "ppo"}, "ppo shared": {"name": "ppo", "critic_backbone": "shared"},
-    "penalty": {"name": "grpo", "trust": "penalty", "epochs": 2},
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ CHANGES = {
     "critic on the policy's backbone": {"name": "ppo", "critic_backbone": "shared"},
     "minibatches, entropy, importance": {
         "name": "grpo", "minibatches": 2, "epochs": 2, "entropy_coef": 0.01, "importance_sampling": "sequence",
-        "stop_kl": 10.0, "mask_truncated_completions": True, "ref_sync_steps": 1, "kl_target": 0.1,
+        "mask_truncated_completions": True, "ref_sync_steps": 1, "kl_target": 0.1,
     },
 }  # fmt: skip
 QUICK = ("grpo", "ppo", "grpo_process", "minibatches, entropy, importance")

@@ -52,8 +52,7 @@ def test_ppo_with_reward_model_critic_from_it_resumes_with_equal_bytes(models, t
     name = f"{models}/random"
     settings = {
         "algo__name": "ppo", "reward__model": f"{name}=0.5", "critic__init": name, "algo__beta": 0.05,
-        "algo__kl_target": 3, "algo__kl_controller": "proportional",
-        "steps": 3, "run__save_interval": 1,
+        "algo__kl_target": 3, "steps": 3, "run__save_interval": 1,
     }  # fmt: skip
     whole = trained(tmp_path / "whole", **settings)
     parts = trained(tmp_path / "parts", **settings | {"steps": 2})

@@ -38,8 +38,8 @@ RUNS = {
     "preferences": {"rm.data": "{folder}/pairs.jsonl", "rm.heldout_share": 0.4},
     "examples": EVALUATED | {"sft.data": "{folder}/examples.jsonl", "sampling.max_tokens": 8},
     "dapo": EVALUATED | {
-        "steps": 2, "algo.name": "dapo", "algo.minibatches": 2, "algo.trust": "penalty", "algo.kl_target": 0.1,
-        "algo.penalty_target": 0.1, "algo.kl_controller": "proportional", "algo.importance_sampling": "token_mask",
+        "steps": 2, "algo.name": "dapo", "algo.minibatches": 2, "algo.kl_target": 0.1,
+        "algo.importance_sampling": "token_mask",
     },
     "critic": {
         "algo.name": "ppo", "algo.kl": "k3", "algo.kl_in": "loss", "reward.model": "preferences",
@@ -50,7 +50,6 @@ RUNS = {
     },
     "shared": SHARED_CRITIC,
     "trpo": {"algo.name": "trpo"},
-    "moving": {"algo.name": "reinforce", "algo.baseline": "moving"},
     "adapter": {"algo.name": "grpo_process", "lora.rank": 2, "engine.name": "vllm"},
 }  # fmt: skip
 # Names of trackers, which preflight() resolves; the reference, which is read by its stored name; and what several
