@@ -48,7 +48,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "all weights": {},
     "recomputation": {"optim.recompute": True},
     "kernels need not be deterministic": {"optim.deterministic": False},
-    "reference in float32": {"algo.beta": 0.001},
+    "reference": {"algo.beta": 0.001},
     "LoRA": {"lora.rank": 16},
     "LoRA over bfloat16, recomputation": {"lora.rank": 16, "lora.base_dtype": "bfloat16", "optim.recompute": True},
     "compiled layers": {"optim.compile": True},

@@ -68,11 +68,8 @@ export function markHits(text, hits, start = 0, end = text.length) {
 // The statistics that tokens can be coloured by, with their titles.
 export const COLOURINGS = {
   none: "no colour", logprobs: "log-probability", entropy: "entropy", kl: "KL to the reference", advantage: "advantage",
-  loss: "share in the loss", importance_ratio: "importance ratio",
+  loss: "share in the loss",
 };
-
-// What a colour's strength is proportional to: the value, or its logarithm, so that 2 and 1/2 are equally strong.
-const strengthOf = (statistic, value) => (statistic === "importance_ratio" && value !== null ? Math.log(value) : value);
 
 // A colour of the theme with an opacity.
 const mix = (name, opacity) =>
@@ -83,8 +80,8 @@ function tokenColour(statistic, value, scale) {
   if (value === null || value === undefined) return "";
   if (statistic === "logprobs") return mix("--bad", 0.75 * (1 - Math.exp(value)));
   if (statistic === "entropy" || statistic === "kl") return mix("--c4", scale ? (0.8 * Math.max(0, value)) / scale : 0);
-  const strength = strengthOf(statistic, value), isGreen = strength > 0 === (statistic !== "loss");
-  return mix(isGreen ? "--good" : "--bad", scale ? (0.6 * Math.abs(strength)) / scale : 0);
+  const isGreen = value > 0 === (statistic !== "loss");
+  return mix(isGreen ? "--good" : "--bad", scale ? (0.6 * Math.abs(value)) / scale : 0);
 }
 
 // The values of a statistic by token; null where the rollout has none.
@@ -93,11 +90,11 @@ function columnOf(rollout, statistic) {
   return statistic === "advantage" ? view.advantages ?? view.pieces.map(() => rollout.advantage) : view[statistic] ?? null;
 }
 
-// The largest strength of a column, which has the strongest colour. Ratios between 1/1.05 and 1.05 stay pale.
+// The largest absolute value of a column, which has the strongest colour.
 function scaleOf(rollout, statistic) {
-  const least = statistic === "importance_ratio" ? Math.log(1.05) : statistic === "advantage" && !rollout.tokens.advantages ? 1 : 1e-12;
-  const strengths = (columnOf(rollout, statistic) ?? []).map((value) => Math.abs(strengthOf(statistic, value) ?? 0)).filter(Number.isFinite);
-  return strengths.reduce((largest, strength) => Math.max(largest, strength), least);
+  const least = statistic === "advantage" && !rollout.tokens.advantages ? 1 : 1e-12;
+  const sizes = (columnOf(rollout, statistic) ?? []).map((value) => Math.abs(value ?? 0)).filter(Number.isFinite);
+  return sizes.reduce((largest, size) => Math.max(largest, size), least);
 }
 
 // The colours of a statistic from its lowest to its highest value.
@@ -105,7 +102,7 @@ function scaleBar(statistic, rollout) {
   const scale = scaleOf(rollout, statistic), isProbability = statistic === "logprobs";
   const low = isProbability ? 1 : ["entropy", "kl"].includes(statistic) ? 0 : -scale, high = isProbability ? 0 : scale;
   const cells = Array.from({ length: 21 }, (_, i) => low + ((high - low) * i) / 20);
-  const valueOf = isProbability ? Math.log : statistic === "importance_ratio" ? Math.exp : (value) => value;
+  const valueOf = isProbability ? Math.log : (value) => value;
   const text = (value) => (isProbability ? `p ${100 * value} %` : number(valueOf(value)));
   const ends = isProbability ? [low, high] : [low, high].map(valueOf);
   return el("span", { class: "scale", data: { low: String(ends[0]), high: String(ends[1]) } }, text(low),
@@ -124,8 +121,6 @@ export function legend(statistic, rollout) {
       : `green: the update makes the tokens likelier; red: less likely. All tokens share the advantage ${number(rollout.advantage)}`,
     loss: "green: the update raises this token's probability; red: lowers it; strength: its share in the step's loss " +
       "(weight × (−advantage + KL term))",
-    importance_ratio: "green: more probable in the update than when it was sampled; red: less. Probability in the update / when sampled; " +
-      "it differs from 1 by older weights, earlier updates of the step, and the engine's rounding",
   }[statistic];
   return el("p", { class: "muted", data: { legend: statistic } }, rollout.tokens ? [scaleBar(statistic, rollout), " "] : null, meaning);
 }
@@ -133,7 +128,7 @@ export function legend(statistic, rollout) {
 // The statistics of token i as the text of its tooltip.
 function tokenTitle(rollout, i) {
   const view = rollout.tokens;
-  const names = ["logprobs", "entropy", "kl", "loss", "importance_ratio"].filter((name) => view[name]);
+  const names = ["logprobs", "entropy", "kl", "loss"].filter((name) => view[name]);
   const lines = names.map((name) => {
     const probability = name === "logprobs" ? ` (p ${(100 * Math.exp(view[name][i])).toFixed(1)} %)` : "";
     return `${COLOURINGS[name]} ${number(view[name][i], 4)}${probability}`;

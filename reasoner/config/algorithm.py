@@ -24,11 +24,6 @@ class AlgoConfig:
         "and no reference is loaded.", ge=0, trl="beta",
         verl={"actor_rollout_ref.actor.kl_loss_coef": "with algo.kl_in loss",
             "algorithm.kl_ctrl.kl_coef": "with algo.kl_in reward"})
-    reference_dtype: str = setting("float32", "Precision of the reference's weights.",
-        needs="algo.beta > 0 and lora.rank == 0",
-        choices={"float32": "",
-            "bfloat16": "half the memory; the KL is then measured to a reference with rounded weights, and is not "
-            "exactly 0 before the first update"})
     kl_target: float = setting(0.0, "Adaptive KL penalty (Ziegler et al. 2019): after each step algo.beta is changed "
         "towards this KL of a whole response, the sum over its tokens, in proportion to the relative error. 0: "
         "algo.beta stays constant.", ge=0, unit="nats", needs="algo.beta > 0", verl="algorithm.kl_ctrl.target_kl")
@@ -150,7 +145,5 @@ class AlgoConfig:
         needs="algo.trust == 'constrained'")
     damping: float = setting(0.1, "Value added to the diagonal of the Fisher matrix.", gt=0,
         needs="algo.trust == 'constrained'")
-    missing_eos_penalty: float = setting(0.0, "Penalty subtracted from the reward of a completion that ended without "
-        "an end token or stop text: truncated at sampling.max_tokens, or aborted by the engine.", needs="control == ''")
     mask_truncated_completions: bool = setting(False, "Exclude completions that ended without an end token or stop "
         "text from the loss. They still count in their group's baseline.", trl="mask_truncated_completions")

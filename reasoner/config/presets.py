@@ -25,13 +25,12 @@ TABLE = Path(__file__).with_name("preset_machines.toml")
 
 _SMALLEST = next(iter(GPUS))
 _TOLERANCE = 0.97  # share of 24 GB that a card of that name has at least: those with ECC report 23.6e9 bytes
-_ANY_ALGORITHM = ("algo.name", "algo.group_size", "algo.beta", "algo.reference_dtype")  # of a preset, for any algorithm
+_ANY_ALGORITHM = ("algo.name", "algo.group_size", "algo.beta")  # of a preset, for any algorithm
 LORA_LEARNING_RATE = 10  # times that of all weights (Schulman et al. 2025, "LoRA Without Regret")
 _UNKNOWN_SIZE = {True: "qwen2.5-0.5b", False: "smollm-135m"}  # the preset of a model of unknown size, by has_gpu
 # Settings that decide whether a run fits, not only those that preset_machines.toml has today.
 _OF_MACHINE = (
-    "optim.micro_batch_tokens", "optim.recompute", "optim.dtype", "engine.dtype",
-    "engine.gpu_memory", "algo.reference_dtype",
+    "optim.micro_batch_tokens", "optim.recompute", "optim.dtype", "engine.dtype", "engine.gpu_memory",
 )  # fmt: skip
 
 

@@ -48,9 +48,6 @@ class RunConfig:
         choices={"warn": "", "stop": "save a checkpoint and exit"})
     token_stats: bool = setting(True, "Store entropy, KL and share of the loss of every token with the rollouts: 12 "
         "bytes a token before compression.", stages=_RL)
-    importance_ratio: bool = setting(False, "Store with them the importance ratio of every token: its probability in "
-        "the update, divided by that when it was sampled. 1 but for older weights, earlier updates of the step, and "
-        "the engine's rounding. 4 bytes a token more.", needs="run.token_stats", stages=_RL)
     reference: str = setting("", "File of reference bands (`reasoner reference make`) that the run is compared with "
         "after twenty steps, and on the dashboard. Empty: those of this package, for a run with their model, prompt, "
         "problems and rewards.", stages=_RL)

@@ -82,7 +82,7 @@ class MemoryEstimate:
             "weights": _bytes_held(model, cfg.lora.base_dtype) + (4 * trained if is_lora else 0),
             "gradients": 4 * trained,
             "optimiser": 8 * trained,
-            "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
+            "reference": _bytes_held(model, cfg.optim.dtype) if has_reference else 0,
             "critic": 12 * critic,  # its gradients are freed before those of the policy are computed
             "reward_models": self._loaded("reward.model", *parse_reward_models(cfg.reward.model)),
             "teacher": self._loaded("teacher.model", *filter(None, [cfg.teacher.loaded])),

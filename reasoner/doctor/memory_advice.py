@@ -78,7 +78,7 @@ def _raise_micro_batches(estimate: MemoryEstimate, cfg: Config, free: int) -> Me
 
 def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
     """Candidates with one setting lowered a little, in the order of what they change: the gradient's rounding, the
-    precision of the reference and of the engine, the weights that are trained, the objective, the task.
+    precision of the engine, the weights that are trained, the objective, the task.
     """
     cfg = estimate.cfg
     tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
@@ -89,14 +89,13 @@ def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
         yield from [smaller] if smaller.fits_share() else []
     if any(isinstance(module, GradientCheckpointingLayer) for module in estimate.model.modules()):
         yield estimate.changed("optim", recompute=True)
-    yield estimate.changed("algo", reference_dtype="bfloat16")
     if cfg.engine.dtype == "float32":
         yield estimate.changed("engine", dtype="bfloat16")
     if cfg.lora.rank or (not cfg.algo.ref_sync_steps and find_spec("peft") is not None):
         lora = {"rank": cfg.lora.rank or _LORA_RANK, "base_dtype": cfg.optim.dtype}  # frozen, as the passes cast it
-        yield estimate.changed("lora", **lora).changed("algo", reference_dtype="float32")  # has none
+        yield estimate.changed("lora", **lora)
     if cfg.algo.beta:
-        yield estimate.changed("algo", beta=0.0, reference_dtype="float32")
+        yield estimate.changed("algo", beta=0.0)
     if cfg.sampling.max_tokens >= 2 * _SMALLEST:
         yield estimate.changed("sampling", max_tokens=cfg.sampling.max_tokens // 2)
 

@@ -21,7 +21,7 @@ from reasoner.rl.algorithms import Algorithm, sampler_correction
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import KL, kl_k3
-from reasoner.rl.losses import RATIOS, sampler_weights, token_ratio, token_weights
+from reasoner.rl.losses import RATIOS, sampler_weights, token_weights
 from reasoner.rl.passes import ModelPasses
 from reasoner.rl.surrogates import SURROGATES
 from reasoner.rl.token_stats import TokenStats
@@ -115,8 +115,6 @@ class PolicyLoss:
             "sampling/importance_clipped": (is_at_bound & mask).sum(),
         }
         token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
-        if self.cfg.run.importance_ratio:
-            token_values["importance_ratio"] = token_ratio(logp, rows.sampler_logprobs, mask)
         if terms.kl is not None:
             token_values["kl"] = terms.kl
         token_loss = terms.loss

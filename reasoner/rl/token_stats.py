@@ -16,8 +16,7 @@ LOSSES = ("loss", "critic/loss")
 class TokenStats:
     """Sums over tokens, by the name of the metric that is their mean. With `keeps_tokens`, tokens[row of the step's
     batch][name] has a value per token: entropy and kl (to the reference, if there is one) in nats; loss, the token's
-    share of the step's loss before its first update; advantages, where the tokens of a row differ in theirs;
-    importance_ratio (policy / sampler) with run.importance_ratio.
+    share of the step's loss before its first update; advantages, where the tokens of a row differ in theirs.
     """
 
     def __init__(self, *, keeps_tokens: bool = False) -> None:

@@ -14,7 +14,6 @@ from itertools import count
 from typing import Generic, TypeVar
 
 from reasoner.progress import Progress, SampleCount
-from reasoner.rollouts.reward_functions import with_parts
 from reasoner.rollouts.seeds import sample_seeds
 from reasoner.types import Completion, Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import RewardWeights, Score, VerifierPool
@@ -85,19 +84,6 @@ def num_repeats(prompts: Sequence[Prompt]) -> list[int]:
         numbers.append(seen[prompt.problem.id])
         seen[prompt.problem.id] += 1
     return numbers
-
-
-def penalise_missing_eos(groups: Sequence[RolloutGroup], penalty: float) -> list[RolloutGroup]:
-    """Subtract `penalty` (algo.missing_eos_penalty) from the reward of each completion that ended without an
-    end token or stop text: at sampling.max_tokens, or aborted. The score's parts record it as missing_eos_penalty.
-
-    This comes before anything that uses rewards: baselines, zero-variance groups, process rewards, metrics.
-    """
-    if not penalty:
-        return list(groups)
-    name = "missing_eos_penalty"
-    parts = ([{name: -float(one.finish != "stop")} for one in group.completions] for group in groups)
-    return [with_parts(group, own, {name: penalty}) for group, own in zip(groups, parts, strict=True)]
 
 
 def sample_until_full(

@@ -48,7 +48,6 @@ class RolloutRow:
     rewards: Sequence[tuple[str, float]]  # the parts of the reward
     advantage: float
     # Columns that a shard has only where a row does:
-    importance_ratio: Sequence[float] | None = None
     observation_tokens: Sequence[int] | None = None  # start, end, start, ... in token_ids of what tools returned
     observation_text: Sequence[int] | None = None  # the same in the completion
     tool_errors: int | None = None  # number of calls of tools that failed

@@ -28,7 +28,7 @@ _ARROW = {
 }
 COLUMNS = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(RolloutRow)])
 # The columns that a shard has only where a row does, and those of every shard.
-_OPTIONAL = ("importance_ratio", "observation_tokens", "observation_text", "tool_errors")
+_OPTIONAL = ("observation_tokens", "observation_text", "tool_errors")
 OPTIONAL = pa.schema([COLUMNS.field(name) for name in _OPTIONAL])
 SCHEMA = pa.schema([column for column in COLUMNS if column not in OPTIONAL])
 _NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)

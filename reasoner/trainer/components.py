@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -26,7 +27,6 @@ from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.loading import check_supported, config_context, context_length, load_config, load_policy
 from reasoner.models.lora import add_adapter, load_weights
-from reasoner.models.precision import cast_parameters
 from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
 from reasoner.models.shard_on_load import mesh_of_shards
@@ -65,6 +65,7 @@ def build_trainer(
     algorithm, reference, base_model = resolve_algorithm(cfg.algo), None, None
     cfg = resolve_sharding(cfg, algorithm, base, device, world)
     mesh = mesh_of_shards(cfg.optim.sharding, world, device)
+    frozen = partial(load_policy, device=device, dtype=getattr(torch, cfg.optim.dtype), mesh=mesh)  # as passes cast it
     if cfg.lora.rank:
         policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype), mesh=mesh)
         add_adapter(policy, cfg.lora, seed=cfg.seed)
@@ -75,13 +76,10 @@ def build_trainer(
     else:
         policy = load_policy(start_from, device=device, mesh=mesh)
         if cfg.algo.beta > 0:
-            reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
-            cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
+            reference = frozen(base).requires_grad_(False)
     teacher, urls = None, cfg.teacher.urls
-    if cfg.teacher.loaded:  # frozen, its weights in the precision of the passes
-        folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
-        teacher = load_policy(folder, device=device, dtype=getattr(torch, cfg.optim.dtype), mesh=mesh)
-        teacher.requires_grad_(False)
+    if cfg.teacher.loaded:
+        teacher = frozen(resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))).requires_grad_(False)
     remote_teacher = RemoteTeacher(urls, tokenizer, cfg.engine, world=world) if urls else None
     trainer = Trainer(
         policy,

@@ -18,13 +18,7 @@ from reasoner.models.lora import policy_state
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
-from reasoner.rollouts.generate import (
-    RolloutPrefetcher,
-    generate_groups,
-    num_repeats,
-    penalise_missing_eos,
-    sample_until_full,
-)
+from reasoner.rollouts.generate import RolloutPrefetcher, generate_groups, num_repeats, sample_until_full
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
 from reasoner.rollouts.seeds import replacement_seed
@@ -160,7 +154,6 @@ class RolloutGenerator:
             progress=self.progress,
             repeats=repeats,
         )
-        groups = penalise_missing_eos(groups, cfg.algo.missing_eos_penalty)
         groups = apply_reward_functions(groups, self._reward_functions)
         if self._reward_models:
             with self.asleep():

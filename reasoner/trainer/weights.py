@@ -52,7 +52,7 @@ def _bytes(cfg: Config, algorithm: Algorithm, base: Path) -> tuple[int, int]:
     trained = adapter or parameters
     weights = parameters * (2 if adapter and cfg.lora.base_dtype == "bfloat16" else 4) + 4 * adapter
     has_reference = cfg.algo.beta > 0 and not cfg.lora.rank
-    reference = weights // (2 if cfg.algo.reference_dtype == "bfloat16" else 1) if has_reference else 0
+    reference = weights // (2 if cfg.optim.dtype == "bfloat16" else 1) if has_reference else 0
     models = 2 if algorithm.critic and algorithm.critic_backbone == "separate" else 1
     in_passes = 2 * parameters if cfg.optim.dtype == "bfloat16" else weights
     return models * (weights + 12 * trained) + reference, in_passes + 4 * trained

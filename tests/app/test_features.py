@@ -229,24 +229,24 @@ def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_on
     page.wait_for_function("id => new URLSearchParams(location.search).get('id') !== id", arg=PROBLEMS[2].id)
 
 
-def test_tokens_are_coloured_by_the_importance_ratio_where_it_was_stored(site):
-    run = Path(shutil.copytree(site.runs / "whole", site.runs / "ratios"))
-    (row, *_), ratios = store.read(run, 1), [0.25, 0.5, 1.0, 2.0, float("inf")]
-    store.write_shard(store.shard_path(run, 1), [row | {"token_ids": range(5), "importance_ratio": ratios}])
-    page = site.open("/rollouts?run=ratios&rollout=1.0.0&colour=importance_ratio")
-    page.wait_for_selector("[data-legend=importance_ratio] .scale")
-    scale = page.locator("[data-legend=importance_ratio] .scale")
-    assert [float(scale.get_attribute(f"data-{end}")) for end in ("low", "high")] == pytest.approx([0.25, 4])
-    assert scale.text_content() == "0.2504"  # the ends, with the colours between them
+def test_tokens_are_coloured_by_their_share_in_the_loss_where_it_was_stored(site):
+    run = Path(shutil.copytree(site.runs / "whole", site.runs / "shares"))
+    (row, *_), shares = store.read(run, 1), [4.0, 2.0, 0.0, -2.0, float("inf")]
+    store.write_shard(store.shard_path(run, 1), [row | {"token_ids": range(5), "loss": shares}])
+    page = site.open("/rollouts?run=shares&rollout=1.0.0&colour=loss")
+    page.wait_for_selector("[data-legend=loss] .scale")
+    scale = page.locator("[data-legend=loss] .scale")
+    assert [float(scale.get_attribute(f"data-{end}")) for end in ("low", "high")] == pytest.approx([-4, 4])
+    assert scale.text_content() == "-44"  # the ends, with the colours between them
     colours = page.eval_on_selector_all(".token", "tokens => tokens.map(token => token.style.background)")
-    shares = [re.search(r"--(\w+)\D+(\d+)%", colour) for colour in colours[:4]]
-    assert [(share[1], int(share[2])) for share in shares] == [("bad", 60), ("bad", 30), ("bad", 0), ("good", 30)]
+    strengths = [re.search(r"--(\w+)\D+(\d+)%", colour) for colour in colours[:4]]
+    assert [(one[1], int(one[2])) for one in strengths] == [("bad", 60), ("bad", 30), ("good", 0), ("good", 30)]
     page.locator(".token").nth(1).hover()
-    expect(page.locator(".token").nth(1)).to_have_attribute("title", re.compile("importance ratio 0[.]5"))
-    expect(page.get_by_label("colour", exact=True)).to_have_value("importance_ratio")
+    expect(page.locator(".token").nth(1)).to_have_attribute("title", re.compile("share in the loss 2"))
+    expect(page.get_by_label("colour", exact=True)).to_have_value("loss")
     page = site.open("/rollouts?run=whole&rollout=1.0.0&tok=1")
     options = page.get_by_label("colour", exact=True).locator("option").all_inner_texts()
-    assert "importance ratio" not in options and "log-probability" in options
+    assert "share in the loss" not in options and "log-probability" in options
 
 
 def test_a_link_leads_to_tokens_and_a_click_makes_one(site):

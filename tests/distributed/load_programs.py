@@ -38,10 +38,9 @@ _M_MMAP_THRESHOLD = -3  # of malloc.h
 def loaded_trainer(
     world: World, folder: Path, way: str, *, lora: int = 0, algorithm: str = "grpo", **optim: object
 ) -> Trainer:
-    """The trainer that a run builds, with a reference in bfloat16; with LoRA on a base in bfloat16."""
+    """The trainer that a run builds; with LoRA on a base in bfloat16."""
     cfg = config(name=algorithm, beta=0.01)
     cfg = replace(cfg, lora=LoraConfig(rank=lora, base_dtype="bfloat16" if lora else "float32"))
-    cfg = replace(cfg, algo=replace(cfg.algo, reference_dtype="bfloat16"))
     cfg = replace(cfg, engine=replace(cfg.engine, name="transformers"), optim=replace(cfg.optim, sharding=way, **optim))
     return build_trainer(cfg, tiny_tokenizer(), start_from=folder, base=folder, device=CPU, world=world)
 

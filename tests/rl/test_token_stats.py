@@ -1,11 +1,8 @@
 """Values of every token: they add up to the step's metrics, in whatever order the rows were computed."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
-from reasoner.config.schema import RunConfig
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
 from reasoner.trainer.train import train_step
@@ -49,17 +46,6 @@ def test_token_values_are_stored_under_collated_row():
     first = [row for row in tokens if tokens[row]["entropy"] == pytest.approx(straight[row]["entropy"], abs=1e-5)]
     assert len(first) >= len(batch) // 2  # the first minibatch sees the same policy as the single update
     assert tokens.keys() == straight.keys()
-
-
-def test_importance_ratio_is_that_of_the_update_to_the_sampler_and_changes_nothing_else():
-    groups = random_groups()
-    plain, ratios = config(), replace(config(), run=RunConfig(importance_ratio=True))
-    batch, figures, tokens = update(ratios, groups)
-    logprobs = make_trainer(ratios).passes.all_logprobs(batch)
-    for row, own in tokens.items():
-        expected = (logprobs - batch.sampler_logprobs)[row, : batch.lengths[row]].exp()
-        assert own.pop("importance_ratio") == pytest.approx(expected.tolist(), rel=1e-4)
-    assert (figures, tokens) == update(plain, groups)[1:]
 
 
 def test_rows_without_gradient_have_no_token_values():

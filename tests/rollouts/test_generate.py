@@ -5,13 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from reasoner.rl.batch import collate
-from reasoner.rl.process_rewards import step_rewards
-from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_missing_eos, sample_until_full
+from reasoner.rollouts.generate import generate_groups, num_repeats, sample_until_full
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
-from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import PROBLEM
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
@@ -135,19 +132,3 @@ def test_gathered_replaces_zero_variance_groups_without_repeating_prompts(
     asked = [[graded_group(name, ()).prompt for name in own] for own in rounds]
     results = sample_until_full(sample, asked, **{"dynamic_sampling": True} | settings)
     assert sampled == turns and [names(group.prompt for group in own) for own in results] == [kept, replaced]
-
-
-def test_penalise_missing_eos_changes_reward_variance_batch_and_steps():
-    group = graded_group("a", (0.5, 0.5))
-    cut = replace(group.completions[0], finish="length")
-    group = replace(group, completions=(cut, group.completions[1]))
-    (penalised,) = penalise_missing_eos([group], 0.5)
-    assert [score.reward for score in penalised.scores] == [0.0, 0.5]
-    assert [score.parts for score in penalised.scores] == [{"missing_eos_penalty": -1.0}, {"missing_eos_penalty": 0.0}]
-    assert group.has_zero_variance and not penalised.has_zero_variance
-    assert collate([penalised]).rewards.tolist() == [0.0, 0.5]
-    assert step_rewards([penalised], tiny_tokenizer().backend_tokenizer) == [[(0, 0.0)], [(0, 0.5)]]
-    even = graded_group("b", (1.0, 0.5))
-    even = replace(even, completions=(cut, even.completions[1]))
-    assert not even.has_zero_variance and penalise_missing_eos([even], 0.5)[0].has_zero_variance
-    assert penalise_missing_eos([group], 0.0) == [group]
