@@ -38,7 +38,6 @@ class SamplingParams:
     num_samples: int
     temperature: float = 1.0
     top_p: float = 1.0
-    top_k: int = 0  # 0 = off
     max_tokens: int = 256
     stop: tuple[str, ...] = ()  # texts that end a completion; kept in its text
 

@@ -24,7 +24,6 @@ def evaluate(
     data: Data | Sequence[str | Path] = "generated",
     *,
     pass_at: Sequence[int] = (1,),
-    pass_hat: Sequence[int] = (),
     cons_at: Sequence[int] = (),
     greedy: bool = False,
     num_samples: int | None = None,
@@ -51,9 +50,8 @@ def evaluate(
         data: A name of `reasoner data list` (default split: test), a .jsonl or .parquet file, a list of such, or
             problems in memory as `train` takes them.
         pass_at: The K of pass@K: the probability that at least one of K samples is correct. pass@1 is always computed.
-        pass_hat: The K of pass^K: the probability that all of K samples are correct.
         cons_at: The K of cons@K: the accuracy of the majority vote of K samples.
-        greedy: Evaluate greedy decoding too; alone where `pass_at`, `pass_hat` and `cons_at` are empty.
+        greedy: Evaluate greedy decoding too; alone where `pass_at` and `cons_at` are empty.
         num_samples: Samples of each problem. Default: the largest K.
         limit: Evaluate the first problems of each set; 0: all. Default: 150 of a generated set, all of any other.
         step: With a run as `model`: its checkpoint after this number of steps, or "best". Default: the last one.
@@ -87,7 +85,7 @@ def evaluate(
     """
     return run_evaluation(
         EvalRequest(
-            ks=MetricKs(tuple(pass_at), tuple(pass_hat), tuple(cons_at)),
+            ks=MetricKs(tuple(pass_at), tuple(cons_at)),
             greedy=greedy,
             num_samples=num_samples,
             model=model,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command. reasoner.cli.main adds pass_at, pass_hat and cons_at, the values of K."""
+    """Add the arguments of the command. reasoner.cli.main adds pass_at and cons_at, the values of K."""
     command.set_defaults(handler=run_eval)
     _add_model(command)
     _add_problems(command)
@@ -134,7 +134,7 @@ def _request(args: argparse.Namespace) -> EvalRequest:
 
     values = values_of(args, (one.name for one in fields(EvalRequest)))
     values["data"] = [spec for text in args.data or [] for spec in split_list(text) if spec]
-    return EvalRequest(ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)), **values)
+    return EvalRequest(ks=MetricKs(tuple(args.pass_at), tuple(args.cons_at)), **values)
 
 
 def add_compare_arguments(command: Parser) -> None:

@@ -61,7 +61,7 @@ COMMANDS = (
     ),
     Command(
         "eval",
-        "evaluate a model, or the responses in a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
+        "evaluate a model, or the responses in a file: --pass@K, --cons@K for any K, --greedy",
         epilog="examples: reasoner eval --model base --pass@1 --cons@16;  "
         "reasoner eval --model ORG/NAME --data math500,aime25 --pass@1 --cons@16 --num-samples 64;  "
         "reasoner eval --responses samples.jsonl --pass@1 --cons@16",
@@ -148,22 +148,21 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     return parser
 
 
-_AT = re.compile(r"--(pass@|pass\^|cons@)(.*)")
-_LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at"}
+_AT = re.compile(r"--(pass|cons)@(.*)")
 
 
 def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]]:
-    """(the other arguments, the values of K of --pass@K, --pass^K and --cons@K by the names in _LISTS)."""
+    """(the other arguments, the values of K of --pass@K and --cons@K, as pass_at and cons_at)."""
     rest: list[str] = []
-    ks: dict[str, list[int]] = {name: [] for name in _LISTS.values()}
+    ks: dict[str, list[int]] = {"pass_at": [], "cons_at": []}
     for argument in arguments:
         match = _AT.fullmatch(argument)
         if match is None:
             rest.append(argument)
         elif not re.fullmatch(r"[1-9][0-9]{0,5}", match[2]):
-            raise ValueError(f"{argument}: K must be a whole number above 0, as in --{match[1]}16")
-        elif int(match[2]) not in ks[_LISTS[match[1]]]:
-            ks[_LISTS[match[1]]].append(int(match[2]))
+            raise ValueError(f"{argument}: K must be a whole number above 0, as in --{match[1]}@16")
+        elif int(match[2]) not in ks[f"{match[1]}_at"]:
+            ks[f"{match[1]}_at"].append(int(match[2]))
     return rest, ks
 
 

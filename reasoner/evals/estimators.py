@@ -26,12 +26,6 @@ def pass_at_k(n: int, c: int, k: int) -> Fraction:
     return 1 - Fraction(comb(n - c, k), comb(n, k))
 
 
-def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    """Probability that k samples, drawn without replacement, are all correct: pass^k (Yao et al. 2024, tau-bench)."""
-    check_k("pass^", k, n)
-    return Fraction(comb(c, k), comb(n, k))
-
-
 def cons_at_k(num_correct: int, others: Sequence[int], num_abstained: int, k: int) -> Fraction:
     """Exact probability that the correct class wins the vote of k samples drawn without replacement; ties are split.
 

@@ -28,7 +28,7 @@ class EvalRequest:
     the one that the field names.
     """
 
-    ks: MetricKs  # the K of pass@K, pass^K and cons@K
+    ks: MetricKs  # the K of pass@K and cons@K
     greedy: bool = False  # evaluate greedy decoding too; alone where `ks` is empty
     num_samples: int | None = None  # of each problem; None: the largest K
     # A model on problem sets:
@@ -82,7 +82,7 @@ class EvalRequest:
     @property
     def is_sampled(self) -> bool:
         """Whether responses are sampled, and not decoded greedily alone."""
-        return bool(self.ks.pass_at or self.ks.pass_hat or self.ks.cons_at) or not self.greedy
+        return bool(self.ks.pass_at or self.ks.cons_at) or not self.greedy
 
     @property
     def sampling_seed(self) -> int:

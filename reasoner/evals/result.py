@@ -16,7 +16,6 @@ from reasoner.evals.estimators import (
     estimate,
     is_tied,
     pass_at_k,
-    pass_hat_k,
     se_run,
     vote_labels,
     vote_share,
@@ -38,19 +37,18 @@ class MetricKs:
     """The values of k of the metrics to compute besides pass@1."""
 
     pass_at: tuple[int, ...] = ()
-    pass_hat: tuple[int, ...] = ()
     cons_at: tuple[int, ...] = ()
 
     def check(self, samples: int) -> None:
         """Raise ValueError for a k above the number of samples of each problem."""
-        for name, ks in (("pass@", self.pass_at), ("pass^", self.pass_hat), ("cons@", self.cons_at)):
+        for name, ks in (("pass@", self.pass_at), ("cons@", self.cons_at)):
             for k in ks:
                 check_k(name, k, samples)
 
     @property
     def largest(self) -> int:
         """The largest k: the number of samples of each problem that is needed."""
-        return max([1, *self.pass_at, *self.pass_hat, *self.cons_at])
+        return max([1, *self.pass_at, *self.cons_at])
 
 
 @dataclass(frozen=True)
@@ -85,13 +83,12 @@ class EvalResult:
         exact: dict[str, list[Fraction]] = {
             f"pass@{k}": [pass_at_k(n, c, k) for n, c in counts] for k in sorted({1, *self.ks.pass_at})
         }
-        exact |= {f"pass^{k}": [pass_hat_k(n, c, k) for n, c in counts] for k in sorted({*self.ks.pass_hat})}
         exact |= {f"cons@{k}": [cons_at_k(*vote, k) for vote in self.votes] for k in sorted({*self.ks.cons_at})}
         return {name: [float(value) for value in values] for name, values in exact.items()}
 
     @cached_property
     def metrics(self) -> dict[str, Estimate]:
-        """Estimates by the names pass@k, pass^k and cons@k; pass@1 is always among them."""
+        """Estimates by the names pass@k and cons@k; pass@1 is always among them."""
         return {name: estimate(values) for name, values in self.per_problem.items()}
 
     @property

@@ -102,7 +102,7 @@ class RemoteEngine(Engine):
         settings = {
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
+            "top_k": 0,
             "min_p": 0.0,
             "repetition_penalty": 1.0,
             "stop_token_ids": sorted({*stop_ids, *self._end_ids}),

@@ -24,11 +24,8 @@ Sampled = tuple[Sequence[int], Sequence[float], Finish]  # token ids, their log-
 
 
 def processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:
-    """[B, V] logits -> [B, V] log-probabilities after temperature, top-k and top-p; excluded tokens are -inf."""
+    """[B, V] logits -> [B, V] log-probabilities after temperature and top-p; excluded tokens are -inf."""
     logits = logits / (sampling.temperature or 1.0)
-    if sampling.top_k:
-        kth = logits.topk(min(sampling.top_k, logits.shape[-1])).values[:, -1:]
-        logits = logits.masked_fill(logits < kth, -torch.inf)
     if sampling.top_p < 1:
         sorted_logits, order = logits.sort(dim=-1, descending=True)
         probabilities = sorted_logits.softmax(dim=-1)

@@ -170,7 +170,6 @@ class VllmEngine:
             extra_args={"seed": seed} if self._has_own_sampler else None,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
-            top_k=sampling.top_k,
             max_tokens=limit,
             stop_token_ids=sorted({*stop_ids, *self._end_ids}),
             detokenize=False,

@@ -1,15 +1,13 @@
 """Comparisons of completions, read from preference files, and their split by problem.
 
 A file has a row for each pair, in the columns of TRL's RewardTrainer and more (docs/REWARD_MODELS.md). Pairs with the
-same `group`, or without that column the same prompt, are one comparison: each of its completions is scored once. A row
-may also hold a whole group: `completions`, with `ranks`.
+same `group`, or without that column the same prompt, are one comparison: each of its completions is scored once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 from math import isfinite
 from typing import Any
 
@@ -59,9 +57,8 @@ def comparisons_of(rows: Iterable[tuple[str, Row]], encode: ExampleReader) -> li
     groups: dict[object, list[Comparison]] = {}
     for where, row in rows:
         try:
-            for pair_row in pair_rows(row):
-                pair = _comparison_of_pair(pair_row, encode)
-                groups.setdefault((row.get("group") or pair.prompt_ids, pair.prompt_ids), []).append(pair)
+            pair = _comparison_of_pair(row, encode)
+            groups.setdefault((row.get("group") or pair.prompt_ids, pair.prompt_ids), []).append(pair)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{where}: {error}") from None
     return list(map(_joined, groups.values()))
@@ -78,25 +75,6 @@ def _joined(pairs: Sequence[Comparison]) -> Comparison:
         chosen, rejected = (place[text.token_ids] for text in one.completions)
         moved.append(replace(one.pairs[0], chosen=chosen, rejected=rejected))
     return replace(pairs[0], completions=tuple(texts.values()), pairs=tuple(moved))
-
-
-def pair_rows(row: Row) -> Iterator[Row]:
-    """The row itself, or of a row of a whole group (`completions`, with `ranks`, 1 being the best) a row for each pair.
-    Pairs of equal rank are left out. ValueError for lists of other lengths.
-    """
-    if row.get("completions") is None:
-        yield row
-        return
-    completions, ranks = row["completions"], row.get("ranks") or []
-    if not isinstance(completions, list) or not isinstance(ranks, list):
-        raise ValueError("completions and ranks must be lists")
-    for rank in ranks:
-        _number("ranks", rank)
-    if len(ranks) != len(completions):
-        raise ValueError(f"{len(completions)} completions need as many ranks; there are {len(ranks)}")
-    for i, j in permutations(range(len(ranks)), 2):
-        if ranks[i] < ranks[j]:
-            yield row | {"chosen": completions[i], "rejected": completions[j]}
 
 
 def _comparison_of_pair(row: Row, encode: ExampleReader) -> Comparison:

@@ -118,9 +118,6 @@ METRICS = _by_name(
     Metric("validation/token_accuracy",
         "in supervised finetuning: share of their tokens that are the model's likeliest", "share",
         "validation token accuracy", ("health",)),
-    Metric("validation/pretraining_loss",
-        "in supervised finetuning of the embedded base: its loss on new pretraining text; a rise is forgetting",
-        "nats per token", "pretraining text", ("sft", "health")),
     Metric("validation/well_formed", "well-formed completions on the validation problems", "share"),
     Metric("reward_model/accuracy",
         "of a reward model in training: share of the step's pairs whose preferred completion has the higher score, "

@@ -1,4 +1,4 @@
-"""Supervised finetuning: its run and its loop, with validation on examples and texts that are not trained on."""
+"""Supervised finetuning: its run and its loop, with validation on examples that are not trained on."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from transformers import PreTrainedTokenizerBase
-
 from reasoner.config.resolve import RunSettings, with_values
 from reasoner.config.schema import Config
-from reasoner.models.loading import load_tokenizer
-from reasoner.models.resolve import BASE
-from reasoner.pretrain.corpus import document
 from reasoner.rl.batch import Batch
 from reasoner.rl.passes import ModelPasses
-from reasoner.rollouts.prompts import Template
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, num_steps, rows_of_step
 from reasoner.sft.dataset import ExampleSplit, load_examples
-from reasoner.sft.examples import Example, examples_of
+from reasoner.sft.examples import Example
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
 from reasoner.trainer.summary import sft_plan
@@ -26,13 +20,12 @@ from reasoner.trainer.trainer import Trainer
 
 WARMUP_SHARE = 0.03  # of the steps, unless optim.warmup_steps is set
 _ORIGIN = "reasoner sft"  # of settings that follow from the number of examples
-_CORPUS_SEED, _NUM_DOCUMENTS = 2**31, 200  # text that the embedded base has not seen: its seeds are 0, 1 and 2
 
 
 def finetune(run: TrainingRun, split: ExampleSplit) -> None:
     """Train until every example has come sft.epochs times, then evaluate on the held-out problems."""
     generator, trainer = run.generator, run.trainer
-    run.validator.measure = likelihood_validation(trainer, split.validation, run.tokenizer)
+    run.validator.measure = likelihood_validation(trainer, split.validation)
     run.validate_before_first_step()
     for step, timer in run.steps():
         with timer.phase("time/train"):
@@ -122,29 +115,15 @@ def without_unused_validation(resolved: RunSettings) -> RunSettings:
     return with_values(resolved, {"sft.validation_share": 0.0}, origin=_ORIGIN)
 
 
-def likelihood_validation(
-    trainer: Trainer, examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase
-) -> Callable[[], dict[str, float]]:
-    """What measures the likelihood of texts that are not trained on (names: docs/METRICS.md): of examples of other
-    problems, and for a model with the embedded base's tokenizer of new pretraining text: what is forgotten shows there.
-    """
-    texts: list[Example] = []
-    if (BASE / "tokenizer.json").is_file() and tokenizer.get_vocab() == load_tokenizer(BASE).get_vocab():
-        rows = ((f"document {i}", {"text": document(_CORPUS_SEED, i)}) for i in range(_NUM_DOCUMENTS))
-        texts = list(examples_of(rows, tokenizer, Template("{question}")))
-    own, pretraining = (
-        collate_examples(some).to(trainer.policy.device) if some else None for some in (examples, texts)
-    )
+def likelihood_validation(trainer: Trainer, examples: Sequence[Example]) -> Callable[[], dict[str, float]]:
+    """What measures the likelihood of examples of problems that are not trained on (names: docs/METRICS.md)."""
+    batch = collate_examples(examples).to(trainer.policy.device) if examples else None
 
     def measure() -> dict[str, float]:
-        metrics, passes = {}, passes_of(trainer)
-        if own is not None:
-            likelihood = batch_likelihood(passes, own)
-            metrics["validation/loss"] = likelihood.loss
-            metrics["validation/token_accuracy"] = likelihood.token_accuracy
-        if pretraining is not None:
-            metrics["validation/pretraining_loss"] = batch_likelihood(passes, pretraining).loss
-        return metrics
+        if batch is None:
+            return {}
+        likelihood = batch_likelihood(passes_of(trainer), batch)
+        return {"validation/loss": likelihood.loss, "validation/token_accuracy": likelihood.token_accuracy}
 
     return measure
 

@@ -31,7 +31,7 @@ def run_dir(tmp_path_factory):
 def model(run_dir, tmp_path_factory):
     """The export of the last checkpoint, by the command."""
     out = tmp_path_factory.mktemp("out") / "model"
-    assert main(["export", str(run_dir), "--out", str(out), "--merged"]) == 0
+    assert main(["export", str(run_dir), "--out", str(out)]) == 0
     return out
 
 

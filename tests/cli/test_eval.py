@@ -39,7 +39,7 @@ def first(tmp_path_factory):
     problems = tmp_path / "mine.jsonl"
     problems.write_text("".join(json.dumps({"q": f"What is {i}+1?", "a": str(i + 1)}) + "\n" for i in range(6)))
     sets = f"generated:heldout,{problems}?question=q&answer=a"
-    evaluate(tmp_path, "--data", sets, "--pass@1", "--pass^2", "--cons@4", "--greedy", "--name", "one")
+    evaluate(tmp_path, "--data", sets, "--pass@1", "--pass@2", "--cons@4", "--greedy", "--name", "one")
     return tmp_path, sets
 
 
@@ -52,11 +52,11 @@ def test_evaluation_files_exist_and_agree(first):
     assert about["model_fingerprint"] == model_fingerprint(BASE)
     assert [entry["rows"] for entry in about["data"].values()] == [6, 6]
     table = (folder / "table.txt").read_text()
-    assert "pass^2 (95 % CI)" in table and "cons@4 (95 % CI)" in table and "macro average" in table
+    assert "pass@2 (95 % CI)" in table and "cons@4 (95 % CI)" in table and "macro average" in table
 
 
 def test_evaluation_that_does_not_fit_goes_on_when_there_is_room(first, tmp_path, capsys):
-    sets = ["--data", first[1], "--pass@1", "--pass^2", "--cons@4", "--greedy", "--name", "one"]
+    sets = ["--data", first[1], "--pass@1", "--pass@2", "--cons@4", "--greedy", "--name", "one"]
     for size in (300, 3000):  # too little for the responses, then for the tables
         with largest_file(size):
             assert main([*EVAL, "--out", str(tmp_path / "evals"), *sets]) == 1
@@ -70,7 +70,7 @@ def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):
     tmp_path, sets = first
     before = written(tmp_path / "evals" / "one")
     monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # would fail if it were called
-    again = ["--data", sets, "--pass@1", "--pass^2", "--cons@4", "--greedy", "--name", "one"]
+    again = ["--data", sets, "--pass@1", "--pass@2", "--cons@4", "--greedy", "--name", "one"]
     evaluate(tmp_path, *again)
     evaluate(tmp_path, *again, "--regrade")
     assert written(tmp_path / "evals" / "one") == before
@@ -140,7 +140,7 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
     [
         (["--data", "math500", "--pass@1"], "Without a network give a local copy instead"),
         (["--data", "math500", "--model", "org/name"], "Without a network give a local copy instead"),
-        (["--pass^8", "--num-samples", "4"], "the largest K asked for needs 8"),
+        (["--pass@8", "--num-samples", "4"], "the largest K asked for needs 8"),
         (["--data", "{tmp}/x.jsonl?question=q"], "no column 'q' for the question"),
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
         (["--model", "{tmp}/bare"], "no tokenizer can be loaded from"),

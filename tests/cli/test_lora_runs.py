@@ -78,7 +78,7 @@ def merged(runs):
 
 
 def test_merged_export_has_the_weights_of_the_checkpoint(runs, tmp_path):
-    assert main(["export", str(runs / "adapter"), "--out", str(tmp_path / "out"), "--merged"]) == 0
+    assert main(["export", str(runs / "adapter"), "--out", str(tmp_path / "out")]) == 0
     assert not (tmp_path / "out" / "adapter_config.json").exists()
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out").state_dict()
     checkpoint = load_policy(resolve_model("adapter", runs=runs), device=torch.device("cpu")).state_dict()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoner.evals import estimators
-from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, pass_hat_k, vote_labels
+from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,6 @@ def test_equal_answers_are_one_class_and_ties_are_split():
     for order in (["A", "A", "B", "B"], ["B", "B", "A", "A"]):  # first-seen rules give 1 and 0
         labels = vote_labels(order, [answer == "A" for answer in order], by_string)
         assert cons_at_k(*class_sizes(labels), 4) == Fraction(1, 2)
-
-
-@pytest.mark.parametrize(
-    ("n", "c", "k", "expected"),
-    [(16, 16, 4, 1), (16, 3, 4, 0), (4, 2, 2, Fraction(1, 6)), (16, 8, 2, Fraction(7, 30)), (4, 3, 1, Fraction(3, 4))],
-)
-def test_pass_hat_k_is_the_probability_that_all_are_correct(n, c, k, expected):
-    assert pass_hat_k(n, c, k) == expected
-    with pytest.raises(ValueError, match=r"pass\^17"):
-        pass_hat_k(16, 3, 17)
 
 
 def test_macro_average_weighs_sets_equally():

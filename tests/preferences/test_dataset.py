@@ -32,12 +32,6 @@ def test_pairs_of_a_group_share_their_completions():
     assert (first.correct, second.finish, one.problem_id) == (True, "length", "a")
 
 
-def test_a_row_of_a_whole_group_is_all_its_pairs():
-    (one,) = read({"prompt": "?", "completions": ["7", "8", "56"], "ranks": [2, 1, 2]})
-    names = [TOKENIZER.decode(text.token_ids[:-1]) for text in one.completions]
-    assert [(names[pair.chosen], names[pair.rejected]) for pair in one.pairs] == [("8", "7"), ("8", "56")]
-
-
 def test_groups_of_one_problem_are_apart():
     rows = [ids_row([1], [2], group=group, problem_id="a") for group in ("0.1", "0.1", "4.0")]
     assert [len(one.pairs) for one in read(*rows)] == [2, 1]
@@ -98,7 +92,6 @@ WHOLE = ids_row([1], [2])
     [
         (ids_row([1, 2], [1, 2]), "chosen and rejected are the same tokens"),
         ({"prompt": "?", "chosen": "a"}, "prompt and rejected must be texts or lists of messages"),
-        ({"prompt": "?", "completions": ["7", "8"], "ranks": [1]}, "2 completions need as many ranks"),
         ({"prompt_ids": [], "chosen_ids": [1], "rejected_ids": [2]}, "the prompt has no tokens"),
         ({"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]}, "rejected_ids do not begin with"),
         ({"prompt": [turn("user", "a")], "chosen": [turn("assistant", "b")]}, "chosen: it is a conversation"),
@@ -109,8 +102,6 @@ WHOLE = ids_row([1], [2])
         (WHOLE | {"finish_rejected": 3}, "finish_rejected is 3; it must be a text"),
         (WHOLE | {"margin": float("nan")}, "margin is nan; it must be a finite number"),
         (WHOLE | {"margin": "2"}, "margin is '2'; it must be a finite number"),
-        ({"prompt": "?", "completions": "78", "ranks": [1, 2]}, "completions and ranks must be lists"),
-        ({"prompt": "?", "completions": ["7", "8"], "ranks": [1, "2"]}, "ranks is '2'; it must be a"),
     ],
 )
 def test_rows_that_cannot_be_used_are_named(row, message):

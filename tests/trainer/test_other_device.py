@@ -82,7 +82,7 @@ def test_tiled_output_layer_on_another_device_mixes_nothing(monkeypatch, dtype):
     "sampling",
     [
         SamplingParams(num_samples=3, max_tokens=6, stop=("a",)),
-        SamplingParams(num_samples=3, temperature=0.7, top_p=0.9, top_k=20, max_tokens=6),
+        SamplingParams(num_samples=3, temperature=0.7, top_p=0.9, max_tokens=6),
         SamplingParams(num_samples=3, temperature=0, max_tokens=6),
     ],
 )

@@ -111,7 +111,6 @@ def test_a_run_leaves_settings_metrics_data_and_checkpoints(folder):
     assert [line["step"] for line in lines] == [0, 1, 2, 3]
     assert all(line.keys() <= (METRICS | TIMES).keys() for line in lines)
     assert lines[-1]["validation/loss"] < read_evals(folder)[0]["measures"]["validation/loss"]
-    assert 0.2 < lines[-1]["validation/pretraining_loss"] < 0.5  # the base's own is 0.32
     about = json.loads((folder / "data.json").read_text())
     assert (about["training_examples"], about["validation_examples"]) == (16, 4)
     assert about["left_out"] == {"longer than 512 tokens": 1}
