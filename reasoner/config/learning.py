@@ -125,12 +125,12 @@ class OptimConfig:
     dtype: str = setting("float32", "Compute precision of the trainer. The weights that are trained are always "
         "float32.", choices=DTYPES, trl="bf16 fp16")
     sharding: str = setting("replicated", "Sharding strategy of several processes: what each holds of the weights, "
-        "gradients and AdamW's moments. docs/SCALE.md names the counterparts of FSDP and ZeRO.", needs="processes > 1",
+        "gradients and AdamW's moments. `reasoner doctor --gpu KIND` says which fits; docs/SCALE.md names the "
+        "counterparts of FSDP and ZeRO.", needs="processes > 1",
         trl="deepspeed",
         choices={"replicated": "all of them",
             "gathered": "a shard; whole weights and gradients during the passes of a step",
-            "sharded": "a shard, and whole weights of the layer at work",
-            "auto": "the first of these that fits the GPU; on a CPU replicated"})
+            "sharded": "a shard, and whole weights of the layer at work"})
     deterministic: bool = setting(True, "On a GPU: compute the backward pass with deterministic kernels only, so that "
         "a resumed run is exact. false allows faster ones, above all for attention. On a CPU all kernels are "
         "deterministic.")
@@ -178,7 +178,7 @@ class RewardModelConfig:
 @dataclass(frozen=True, slots=True)
 class SftConfig:
     data: str = setting("", "Supervised examples: a .jsonl or .parquet file (columns: docs/SFT.md), rollouts of own "
-        "runs (runs:RUN,RUN?where=correct,ended&per_problem=4&steps=A:B), or a data set of the hub "
+        "runs (runs:RUN,RUN?where=correct,ended&per_problem=4), or a data set of the hub "
         "(ORG/NAME:SPLIT?config=NAME); several with semicolons between them.")
     epochs: int = setting(2, "Passes over the examples.", ge=1)
     rows: int = setting(64, "Examples per optimiser step.", ge=1)

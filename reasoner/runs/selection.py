@@ -34,8 +34,6 @@ class Selection:
 
     where: tuple[str, ...] = DEFAULT  # names of CONDITIONS; all must hold
     per_problem: int = 0  # at most so many of a problem, the first ones; 0: all
-    first_step: int | None = None  # both inclusive
-    last_step: int | None = None
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.where if name not in CONDITIONS]:
@@ -53,18 +51,15 @@ class SelectedRollouts:
 
 
 def parse_selection(texts: Mapping[str, str]) -> Selection:
-    """The selection of texts by name: where, per_problem, steps (a step, or LOW:HIGH). ValueError for another one."""
-    known = ("where", "per_problem", "steps")
+    """The selection of texts by name: where, per_problem. ValueError for another one."""
+    known = ("where", "per_problem")
     if unknown := [name for name in texts if name not in known]:
         raise ValueError(f"unknown condition {unknown[0]!r}; known are {', '.join(known)}")
     where = tuple(name for name in texts["where"].split(",") if name) if "where" in texts else DEFAULT
-    low, colon, high = texts.get("steps", ":").partition(":")
-    try:
-        most = int(texts.get("per_problem", 0))
-        first, last = (int(text) if text else None for text in (low, high if colon else low))
-    except ValueError as error:
-        raise ValueError(f"{dict(texts)}: per_problem is a whole number, steps a step or LOW:HIGH") from error
-    return Selection(where, most, first, last)
+    most = texts.get("per_problem", "0")
+    if not most.removeprefix("-").isdecimal():
+        raise ValueError(f"per_problem is {most!r}; it must be a whole number")
+    return Selection(where, int(most))
 
 
 def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
@@ -94,9 +89,6 @@ def read_rollouts(run_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 def _reason_against(row: Row, selection: Selection, is_repeated: bool, num_taken: int) -> str:
     """Why a rollout is left out; empty if it is not."""
-    first, last = selection.first_step, selection.last_step
-    if (first is not None and row["step"] < first) or (last is not None and row["step"] > last):
-        return "of other steps"
     if missing := [name for name in selection.where if not CONDITIONS[name](row)]:
         return f"not {missing[0]}"
     if not row["prompt_token_ids"] or not row["token_ids"]:

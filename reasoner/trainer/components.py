@@ -43,7 +43,6 @@ from reasoner.tools.names import environments_of
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.sync_certificate import PROBE_LENGTH
 from reasoner.trainer.trainer import Trainer
-from reasoner.trainer.weights import resolve_sharding
 from reasoner.types import Engine, Prompt, SamplingParams
 from verifiers import VerifierPool
 
@@ -63,7 +62,6 @@ def build_trainer(
     reference is the policy without it. With optim.sharding each rank loads its shards alone.
     """
     algorithm, reference, base_model = resolve_algorithm(cfg.algo), None, None
-    cfg = resolve_sharding(cfg, algorithm, base, device, world)
     mesh = mesh_of_shards(cfg.optim.sharding, world, device)
     frozen = partial(load_policy, device=device, dtype=getattr(torch, cfg.optim.dtype), mesh=mesh)  # as passes cast it
     if cfg.lora.rank:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -16,12 +14,10 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from reasoner.config.learning import LoraConfig, OptimConfig
-from reasoner.config.schema import Config
+from reasoner.config.learning import LoraConfig
 from reasoner.distributed.world import World
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter, load_weights, policy_state
-from reasoner.models.resolve import resolve_model
 from reasoner.models.sharding import host_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
@@ -36,7 +32,6 @@ from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.train import train_step
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.validation import Validator
-from reasoner.trainer.weights import resolve_sharding
 from reasoner.types import Completion, EngineUnavailableError, SamplingParams
 from tests.distributed.programs import gradients
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -137,15 +132,6 @@ def failed_part(world: World, folder: Path) -> None:
     if world.rank == world.size - 1:
         state = replace(state, optimizer={"a moment": "no tensor"})
     checkpoint.save(folder, 0, trainer, tiny_tokenizer(), state, keep=1, world=world)
-
-
-def automatic_sharding(world: World, bytes_of_ranks: Sequence[int]) -> str:
-    """What optim.sharding auto becomes, for the embedded base on GPUs of so much memory."""
-    cfg = Config(processes=world.size, optim=OptimConfig(sharding="auto"))
-    gpu = SimpleNamespace(total_memory=bytes_of_ranks[world.rank])
-    with patch.object(torch.cuda, "get_device_properties", lambda _: gpu):
-        base = resolve_model("base", runs=Path("runs"))
-        return resolve_sharding(cfg, resolve_algorithm(cfg.algo), base, torch.device("cuda"), world).optim.sharding
 
 
 class ToyEngine:

@@ -1,7 +1,6 @@
 """Weights in shards: the gradients and checkpoints of one process, in less memory."""
 
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +17,8 @@ from reasoner.models import sharding
 from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import load_weights, policy_state
 from reasoner.models.sharding import DistributedModel, distribute
-from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
+from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.trainer import checkpoint
-from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed import shard_programs
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import shards, toy_step, toy_trainer
@@ -161,17 +159,7 @@ def test_single_process_holds_the_whole_model():
     assert DistributedModel(model).num_passes([3, 1]) == [3, 1]
 
 
-@pytest.mark.parametrize(
-    ("held", "during", "weights"), [(40, 20, "replicated"), (60, 20, "gathered"), (60, 50, "sharded")]
-)
-def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weights):
-    assert first_that_fits(held, during, processes=4, memory=100) == weights
-
-
-def test_auto_is_replicated_on_a_cpu_and_what_shards_cannot_hold_is_refused():
-    cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
-    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"), ALONE)
-    assert resolved.optim.sharding == "replicated"
+def test_what_shards_cannot_hold_is_refused():
     algo = AlgoConfig(trust="constrained")
     with pytest.raises(ValueError, match=r"optim\.sharding in .* needs algo\.trust"):
         check_run(Config(algo=algo, optim=OptimConfig(sharding="sharded")))
@@ -181,7 +169,3 @@ def test_auto_is_replicated_on_a_cpu_and_what_shards_cannot_hold_is_refused():
         sharding._mixed_precision(gpt2, "bfloat16")
     assert sharding._mixed_precision(gpt2, "float32").param_dtype is None
     assert sharding._mixed_precision(tiny_model(vocabulary=60), "bfloat16").param_dtype == torch.bfloat16
-
-
-def test_auto_is_the_same_on_gpus_of_unequal_memory():
-    assert run_ranks(2, shard_programs.automatic_sharding, (2**40, 2**20)) == ["sharded", "sharded"]

@@ -33,10 +33,9 @@ RIGHT = Selection(("correct",))
         (RIGHT, ["0.0.0", "0.0.1", "3.0.0", "3.1.1"], {"repeated": 1, "not correct": 2}),
         (replace(RIGHT, per_problem=2), ["0.0.0", "0.0.1", "3.1.1"],
          {"repeated": 1, "not correct": 2, "more of a problem": 1}),
-        (replace(RIGHT, first_step=1), ["3.0.0", "3.1.1"], {"of other steps": 3, "not correct": 2}),
-        (Selection(("wrong", "ended"), last_step=3), ["3.0.1", "3.1.0"], {"not wrong": 5}),
+        (Selection(("wrong", "ended")), ["3.0.1", "3.1.0"], {"not wrong": 5}),
         (Selection(("wrong", "well-formed")), [], {"not wrong": 5, "not well-formed": 2}),
-        (Selection((), last_step=0), ["0.0.0", "0.0.1"], {"repeated": 1, "of other steps": 4}),
+        (Selection(()), ["0.0.0", "0.0.1", "3.0.0", "3.0.1", "3.1.0", "3.1.1"], {"repeated": 1}),
     ],
 )  # fmt: skip
 def test_selection_takes_what_meets_all_conditions_and_counts_the_rest(run, selection, rows, left_out):
@@ -64,10 +63,8 @@ def test_a_run_without_rollouts_is_refused(tmp_path):
 
 
 def test_texts_are_read_as_a_selection():
-    assert parse_selection({}) == Selection(("correct", "well-formed", "ended"), 0, None, None)
-    texts = {"where": "correct,ended", "per_problem": "4", "steps": "5:"}
-    assert parse_selection(texts) == Selection(("correct", "ended"), 4, 5, None)
-    assert parse_selection({"steps": "5"}) == Selection(first_step=5, last_step=5)
+    assert parse_selection({}) == Selection(("correct", "well-formed", "ended"), 0)
+    assert parse_selection({"where": "correct,ended", "per_problem": "4"}) == Selection(("correct", "ended"), 4)
     assert parse_selection({"where": ""}).where == ()
 
 
@@ -76,8 +73,8 @@ def test_texts_are_read_as_a_selection():
     [
         ({"where": "right"}, "where is 'right'; known are correct, wrong, well-formed, ended"),
         ({"per_problem": "-1"}, "per_problem is -1; it must be at least 0"),
-        ({"per_problem": "x"}, "per_problem is a whole number"),
-        ({"n": "4"}, "unknown condition 'n'; known are where, per_problem, steps"),
+        ({"per_problem": "x"}, "per_problem is 'x'"),
+        ({"n": "4"}, "unknown condition 'n'; known are where, per_problem"),
     ],
 )
 def test_conditions_that_cannot_be_read_are_refused(texts, message):
