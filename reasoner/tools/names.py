@@ -22,10 +22,7 @@ from verifiers import VerifierPool
 
 SETTING = "tools.names"
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}  # of JSON
-_PYTHON = (
-    "Run Python code and return what it prints. No files, no network, no modules but math, re and a few more; "
-    "simplify(text), factor(text) and solve(equation, unknown) compute with exact expressions."
-)
+_PYTHON = "Run Python code and return what it prints. No files, no network, no modules but math, re and a few more."
 
 
 def split_names(names: str) -> list[str]:
