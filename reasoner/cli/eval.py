@@ -83,8 +83,6 @@ def _add_grading(command: Parser) -> None:
     add_option(grading, "--extract", f"{about} [that of the prompt template]")
     about = "evaluate no model but the responses in this file: lm-eval's samples, or JSON lines"
     add_option(grading, "--responses", f"{about}; repeatable", kind=Path, action="append")
-    about = "with --responses: cut a response at this text; repeatable [no cut]"
-    add_option(grading, "--cut", about, action="append")
     about = "grade the cached responses again, and sample none: an error where one is missing"
     add_option(grading, "--regrade", about, kind=bool)
 

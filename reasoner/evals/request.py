@@ -13,12 +13,11 @@ from reasoner.config.learning import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals.result import MetricKs
 
-# The fields that have an effect on a model alone, or on the responses in files, and are refused for the other.
+# The fields that have an effect on a model alone, and are refused for the responses in files.
 _OF_MODEL = (
     "model", "step", "engine", "dtype", "tools", "greedy", "num_samples", "data", "problems", "temperature", "top_p",
     "max_tokens", "prompt", "stop", "seed", "regrade",
 )  # fmt: skip
-_OF_RESPONSES = ("cut",)
 _OF_SAMPLES = ("num_samples", "temperature", "top_p")  # of a model: without effect on greedy decoding alone
 
 
@@ -48,7 +47,6 @@ class EvalRequest:
     regrade: bool = False  # refuse to sample: only grade the cached responses again
     # Responses of files:
     responses: Sequence[Path] = ()
-    cut: Sequence[str] = ()  # texts that end a response
     # Both:
     extract: str | None = None
     runs: Path = Path("runs")
@@ -69,12 +67,11 @@ class EvalRequest:
 
     def _check_flags(self) -> None:
         """Raise ValueError for arguments without effect on what is evaluated."""
-        own: tuple[str, ...] = _OF_RESPONSES
-        subject = "a model that is sampled here"
+        own, subject = _OF_SAMPLES, "greedy decoding alone (--greedy without --pass@K and --cons@K)"
         if self.responses:
             own, subject = _OF_MODEL, "the responses in files (--responses)"
-        elif not self.is_sampled:
-            own, subject = (*own, *_OF_SAMPLES), "greedy decoding alone (--greedy without --pass@K and --cons@K)"
+        elif self.is_sampled:
+            return
         if refused := [f"--{field.replace('_', '-')}" for field in own if _is_given(getattr(self, field))]:
             verb = "have" if len(refused) > 1 else "has"
             raise ValueError(f"{', '.join(refused)} {verb} no effect on {subject}; leave out one of the two")

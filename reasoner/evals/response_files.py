@@ -39,7 +39,7 @@ ENDS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "</s>")
 def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
     """Grade the responses of `request.responses`: (the manifest, the metrics by file)."""
     extract = request.extract or _stored_extraction(request.responses)
-    rows_of = {str(path): read_responses(path, cut=request.cut) for path in request.responses}
+    rows_of = {str(path): read_responses(path) for path in request.responses}
     for spec, rows in rows_of.items():
         _report_unequal_counts(spec, rows)
     all_rows = [row for rows in rows_of.values() for row in rows]
@@ -103,11 +103,9 @@ def _extraction_of(path: Path) -> str:
 # ------------------------------------------------------------------------------------------------ readers
 
 
-def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemResponses]:
-    """Read problems with their responses, in the file's order.
-
-    A response also ends before the first occurrence of a text of `cut`. ValueError that names the file, the line and
-    the missing field.
+def read_responses(path: Path) -> list[ProblemResponses]:
+    """Read problems with their responses, in the file's order. ValueError that names the file, the line and the missing
+    field.
     """
     check_ending(path)
     if not path.is_file():
@@ -122,7 +120,7 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
         problem, prompt, responses = _read(where, row, len(by_id), path.stem)
         if "resps" in row and problem.id in by_id:
             raise ValueError(f"{where}: the doc {problem.id!r} stands twice under the filter {row.get('filter')!r}")
-        responses = tuple(_cut(response, (*ENDS, *cut)) for response in responses)
+        responses = tuple(map(_up_to_end, responses))
         if problem.id in by_id:
             first, first_prompt, earlier = by_id[problem.id]
             if first.answer != problem.answer:
@@ -199,6 +197,6 @@ def _responses(texts: Sequence[Any], row: Mapping[str, Any], prompt: str) -> tup
     return tuple(Response(opened + without_prefill(text or "", opened), *values) for text, *values in rows)
 
 
-def _cut(response: Response, marks: Sequence[str]) -> Response:
-    ends = [at for mark in marks if (at := response.text.find(mark)) >= 0]
+def _up_to_end(response: Response) -> Response:
+    ends = [at for mark in ENDS if (at := response.text.find(mark)) >= 0]
     return Response(response.text[: min(ends)], response.tokens, response.finish) if ends else response

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import exp, log1p
 from statistics import StatisticsError, correlation, fmean
 
@@ -49,8 +48,6 @@ class RewardModelReport:
     pairs: int
     accuracy: Estimate  # share of the labels that the model's order agrees with
     nll: float  # nats per label
-    by_margin: tuple[tuple[float, Estimate], ...]  # (largest margin of the quartile, accuracy)
-    margin: str  # what the quartiles are of: label (the column `margin`) or score
     calibration: tuple[Bin, ...]
     shorter: Estimate  # accuracy of preferring the shorter completion
     rule: Estimate | None  # of preferring a right answer, then the shorter one
@@ -79,15 +76,12 @@ def evaluate_scores(
         raise ValueError("there is no pair to evaluate on")
     texts = [text for one in comparisons for text in one.completions]
     flat = [score for own in scores for score in own]
-    margin, margins = _margins(pairs)
     is_judged = all(text.correct is not None for text in texts)
     return RewardModelReport(
         problems=len({one.problem_id for one in pairs}),
         pairs=len(pairs),
         accuracy=accuracy(pairs, lambda one: one.log_odds),
         nll=fmean(log_loss(one.log_odds) for one in pairs),
-        by_margin=_by_quartile(pairs, margins),
-        margin=margin,
         calibration=calibration([one.log_odds for one in pairs]),
         shorter=accuracy(pairs, _shorter),
         rule=accuracy(pairs, _rule) if is_judged else None,
@@ -143,20 +137,6 @@ def _rule(one: ScoredPair) -> float:
     return by_verdict or _shorter(one)
 
 
-def _margins(pairs: Sequence[ScoredPair]) -> tuple[str, list[float]]:
-    """How far apart the completions of each pair are: by the label's margin, else by the model's score."""
-    if any(one.pair.margin for one in pairs):
-        return "label", [one.pair.margin for one in pairs]
-    return "score", [abs(one.log_odds) for one in pairs]
-
-
-def _by_quartile(pairs: Sequence[ScoredPair], margins: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:
-    order = sorted(range(len(pairs)), key=lambda index: margins[index])
-    cuts = [round(len(order) * part / 4) for part in range(5)]
-    parts = [order[start:end] for start, end in pairwise(cuts) if end > start]
-    return tuple((margins[own[-1]], accuracy([pairs[i] for i in own], lambda one: one.log_odds)) for own in parts)
-
-
 def _by_finish(scores: Sequence[float], texts: Sequence[ScoredText]) -> dict[str, tuple[float, int]]:
     groups: dict[str, list[float]] = {}
     for score, text in zip(scores, texts, strict=True):
@@ -184,8 +164,6 @@ def report_text(report: RewardModelReport) -> str:
 
 def _accuracy_rows(report: RewardModelReport) -> list[list[str]]:
     rows = [["", "labels (95 % CI)", "NLL"], ["reward model", str(report.accuracy), f"{report.nll:.3f}"]]
-    for (most, accuracy), number in zip(report.by_margin, range(1, 5), strict=False):
-        rows.append([f"  quartile {number} of {report.margin}, up to {most:.2f}", str(accuracy), ""])
     rows.append(["shorter wins", str(report.shorter), ""])
     if report.rule is not None:
         rows.append(["rule: right, then shorter", str(report.rule), ""])

@@ -145,7 +145,6 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
         (["--model", "{tmp}/bare"], "no tokenizer can be loaded from"),
         (["--model", "org/name"], "the hub cannot be reached to download it"),
-        (["--cut", "Q:"], "--cut has no effect on a model that is sampled here"),
         (["--greedy", "--num-samples", "4", "--top-p", "0.9"], "--num-samples, --top-p have no effect on greedy"),
         (["--processes", "0"], "--processes is 0; it must be at least 1"),
         (["--responses", "{tmp}/x.jsonl", "--processes", "2"], "--responses is evaluated by one process, not 2"),

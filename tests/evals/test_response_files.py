@@ -81,8 +81,6 @@ def test_text_after_the_end_of_turn_is_cut_off(tmp_path):  # EVAL trap 11
     text = r"so \boxed{4}<|im_end|> Question: 5+5? \boxed{10}"
     path = lines(tmp_path / "x.jsonl", {"gold": "4", "response": text, "question": "2+2?"})
     assert texts(read_responses(path)) == [[r"so \boxed{4}"]]
-    runaway = lines(tmp_path / "y.jsonl", {"gold": "4", "response": "4\n\nQuestion: 5+5? 10"})
-    assert texts(read_responses(runaway, cut=["\n\nQuestion:"])) == [["4"]]
 
 
 @pytest.mark.parametrize(

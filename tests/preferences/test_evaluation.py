@@ -42,8 +42,6 @@ def test_the_values_behind_the_labels_are_calibrated_and_ordered():
     assert report.correct_auc == 1.0 and report.nll < 0.5
     for own in report.calibration:
         assert own.said == pytest.approx(own.was, abs=0.04)
-    accuracies = [estimate.value for _, estimate in report.by_margin]
-    assert accuracies == sorted(accuracies) and report.margin == "score"
     assert report.score_by_finish["length"][0] < report.score_by_finish["stop"][0]
 
 
@@ -67,7 +65,7 @@ def test_files_that_say_less_give_less():
     one = Comparison("a", (5,), (ScoredText((1, 2)), ScoredText((3,))), (Pair(0, 1),))
     report = evaluate_scores([one], [[1.0, 0.0]], std=3.0)
     assert report.accuracy.value == 1.0 and report.nll == pytest.approx(log(1 + exp(-3)))
-    assert report.rule is report.correct_auc is None and report.margin == "score" and not report.score_by_finish
+    assert report.rule is report.correct_auc is None and not report.score_by_finish
     assert report.shorter.value == 0.0
 
 
