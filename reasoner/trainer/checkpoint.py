@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,9 +35,8 @@ from reasoner.models.checksums import CHECKSUMS, check_file, damage, sha256, wri
 from reasoner.models.lora import has_adapter, save_policy, trained_parameters
 from reasoner.models.saving import file_name, save_tensors, stored_tensors, write_index
 from reasoner.models.sharding import load_state
-from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
-from reasoner.runs.io import atomic_path, sync
+from reasoner.runs.io import sync
 from reasoner.runs.run_dir import list_checkpoints, nearest
 from reasoner.trainer.snapshot import Snapshot, checkpoint_bytes, num_trained, snapshot
 from reasoner.trainer.trainer import Trainer
@@ -302,13 +300,3 @@ def load(path: Path, trainer: Trainer) -> int:
         load_state(trainer.reference, stored_tensors(stored, "reference"))
     trainer.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return trainer.steps_done
-
-
-def dump(run_dir: Path, step: int, batch: Batch) -> Path:
-    """Write the batch of a step whose gradient was not finite, by field name. Returns the file."""
-    path = run_dir / "dumps" / f"step-{step:06d}.safetensors"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    with atomic_path(path) as beside:
-        save_tensors({name: value for name, value in tensors.items() if value is not None}, beside)
-    return path

@@ -57,7 +57,7 @@ def train_reward_model(run: TrainingRun, split: Split) -> None:
                 scores = [score for own in score_comparisons(passes_of(trainer), split.training) for score in own]
                 flat = torch.tensor(scores)
                 fold_normalization(trainer.model, mean=float(flat.mean()), std=float(flat.std(correction=0)))
-        run.record(step, batch, metrics, timer.times(int(batch.lengths.sum())))
+        run.record(step, metrics, timer.times(int(batch.lengths.sum())))
     write_report(run, split.heldout)
 
 

@@ -15,7 +15,6 @@ from transformers import PreTrainedTokenizerBase
 from reasoner.config.schema import Config
 from reasoner.distributed.world import RunInterrupt, SharedError, World
 from reasoner.inference.answers import ANSWERS
-from reasoner.rl.batch import Batch
 from reasoner.runs.health import Alarm, new_alarms
 from reasoner.runs.reference import CHECKED_STEPS, compare_run
 from reasoner.trainer import checkpoint
@@ -126,7 +125,6 @@ class TrainingRun:
     def record(
         self,
         step: int,
-        batch: Batch,
         metrics: Mapping[str, float],
         times: Mapping[str, float],
         *,
@@ -136,8 +134,6 @@ class TrainingRun:
         """Write what the step leaves after its rollouts (`rows`): metrics and alarms, the checkpoint last. `example` is
         a completion to show.
         """
-        if metrics["skipped_updates"] and self.world.is_first:
-            self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
         self.world.from_first(self.writer.check, "the last checkpoint")
         self.logger.write(metrics, times, example=example)
         if step + 1 == CHECKED_STEPS and self.world.is_first:

@@ -42,7 +42,7 @@ def finetune(run: TrainingRun, split: ExampleSplit) -> None:
             with timer.phase("time/weight_sync"):
                 generator.update_weights(trainer.policy, version=step + 1)  # wakes the engine up
             metrics |= run.validate_if_due(step, num_tokens)
-        run.record(step, batch, metrics, timer.times(tokens_of_step))
+        run.record(step, metrics, timer.times(tokens_of_step))
         run.respond_to_alarms()
     run.evaluate_heldout()
 

@@ -70,7 +70,7 @@ def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
                 metrics |= _parity(run, rollouts)
             metrics |= run.validate_if_due(step, num_tokens)
             times = timer.times(rollouts.num_tokens) | grading_times(rollouts.all)
-            run.record(step, batch, metrics, times, rows=rows.result(), example=rollouts.groups[0].completions[0].text)
+            run.record(step, metrics, times, rows=rows.result(), example=rollouts.groups[0].completions[0].text)
             run.respond_to_alarms()
     run.evaluate_heldout()
 

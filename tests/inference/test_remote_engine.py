@@ -43,7 +43,7 @@ class SamplingServer(InferenceServer):
         super().__init__(identity=own, complete=self._sample, load=self._load, **options)
 
     def _sample(self, body, version):
-        own = {name: body[name] for name in ("temperature", "top_p", "top_k", "max_tokens")}
+        own = {name: body[name] for name in ("temperature", "top_p", "max_tokens")}
         sampling = SamplingParams(num_samples=1, stop=tuple(body.get("stop", ())), **own)
         self.engine._end_ids = frozenset(body["stop_token_ids"])
         prompt = Prompt(problems("train", 1)[0], "", "", tuple(body["prompt"]))

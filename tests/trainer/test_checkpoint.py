@@ -5,13 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from reasoner.config.learning import LoraConfig
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter, policy_state
-from reasoner.rl.batch import collate_tokens
 from reasoner.trainer import checkpoint
 from reasoner.trainer.checkpoint import list_checkpoints, save, valid_checkpoints
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -144,10 +142,3 @@ def test_room_of_a_checkpoint_is_what_it_takes(tmp_path, algo):
     path = save(tmp_path, 1, trainer, tiny_tokenizer(), keep=1)
     written = sum(file.stat().st_size for file in path.rglob("*.safetensors"))
     assert written == pytest.approx(checkpoint.room_needed(trainer, keep=1)[0], rel=0.15)
-
-
-def test_a_batch_of_token_ids_alone_is_dumped_whole(tmp_path):  # safetensors refuses tensors that share their memory
-    batch = collate_tokens([[5, 6]], [[7], [8, 9]], [0, 0])
-    tensors = load_file(checkpoint.dump(tmp_path, 3, batch))
-    assert torch.equal(tensors["completion_ids"], batch.completion_ids)
-    assert {"sampler_logprobs", "advantages", "weights"} <= tensors.keys()
