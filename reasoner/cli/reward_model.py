@@ -59,9 +59,9 @@ def evaluate(args: argparse.Namespace) -> None:
     passes, encode, folder = _open_model(args)
     from data.files import read_files
     from reasoner.models.loading import context_length
+    from reasoner.models.reward_model import reward_std
     from reasoner.preferences.dataset import comparisons_of, without_long
     from reasoner.preferences.evaluation import evaluate_scores, report_text
-    from reasoner.preferences.reward_model import reward_std
     from reasoner.preferences.scoring import score_comparisons
     from reasoner.trainer.reward_model import heldout_comparisons
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ from reasoner.models.resolve import full_folder
 from reasoner.rollouts.prompts import Template, reply_frame
 from reasoner.runtime import has_gpu, set_matmul_precision
 from reasoner.tools.forms import tool_form
-from reasoner.types import Engine
+from reasoner.types import Completion, Engine, Prompt
 from verifiers import VerifierPool
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from reasoner.inference.answers import AnswerLog
 
 # Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
@@ -51,6 +53,22 @@ class Turns:
     template: Template
     environments: VerifierPool | None = None
     log: AnswerLog | None = None
+
+
+class NoEngine(Engine):
+    """The engine of a run in which nothing is sampled, such as supervised finetuning without validation: it takes no
+    memory, reads no weights, on any rank, and cannot sample.
+    """
+
+    name = "none"
+    accepts_adapter = False
+
+    def generate(self, prompts: Sequence[Prompt], *_: object, **__: object) -> list[tuple[Completion, ...]]:
+        assert not prompts, "a run without an engine samples"
+        return []
+
+    def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
+        return
 
 
 def _vllm(request: EngineRequest) -> Engine:

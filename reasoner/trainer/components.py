@@ -20,8 +20,7 @@ from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.inference.answers import AnswerLog
 from reasoner.inference.decoding import check_decoding
-from reasoner.inference.factory import Turns, make_engine, training_engine
-from reasoner.inference.no_engine import NoEngine
+from reasoner.inference.factory import NoEngine, Turns, make_engine, training_engine
 from reasoner.inference.remote_teacher import RemoteTeacher
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint

@@ -20,11 +20,10 @@ from reasoner.config.stages import STAGES
 from reasoner.console import log, print_result
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.checksums import sha256
-from reasoner.models.reward_model import load_reward_model
+from reasoner.models.reward_model import check_pad, fold_normalization, load_reward_model, new_reward_model, reward_std
 from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, split_by_problem
 from reasoner.preferences.evaluation import evaluate_scores, report_text
 from reasoner.preferences.loss import Pairs, backward_preferences, collate_comparisons, share_in_order
-from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.preferences.scoring import score_comparisons
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch

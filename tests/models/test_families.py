@@ -18,7 +18,7 @@ from reasoner.models.folder import check_model, context_length
 from reasoner.models.loading import context_length as context_of
 from reasoner.models.loading import load_policy, load_tokenizer, num_ids, token_logprobs
 from reasoner.models.lora import add_adapter
-from reasoner.preferences.reward_model import new_reward_model
+from reasoner.models.reward_model import new_reward_model
 from reasoner.rl.batch import collate, collate_rows
 from reasoner.rl.passes import RewardModelPasses
 from reasoner.trainer.parity import sample

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 from transformers import PreTrainedModel
 
+from reasoner.models.reward_model import new_reward_model
 from reasoner.preferences.loss import backward_preferences, collate_comparisons
-from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.passes import RewardModelPasses
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, spread_head

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from data.files import read_files
+from reasoner.models.reward_model import new_reward_model
 from reasoner.preferences.dataset import comparisons_of
 from reasoner.preferences.loss import bradley_terry_loss, collate_comparisons
-from reasoner.preferences.reward_model import new_reward_model
 from reasoner.preferences.rollout_pairs import PairCounts, preference_rows, schema
 from reasoner.rl.passes import RewardModelPasses
 from reasoner.runs.row_files import write_rows

@@ -6,9 +6,15 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
-from reasoner.models.reward_model import load_reward_model, reward_mean
+from reasoner.models.reward_model import (
+    check_pad,
+    fold_normalization,
+    load_reward_model,
+    new_reward_model,
+    reward_mean,
+    reward_std,
+)
 from reasoner.preferences.loss import collate_comparisons
-from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.rl.batch import collate_rows
 from reasoner.rl.passes import RewardModelPasses
 from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer

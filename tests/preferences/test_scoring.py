@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from reasoner.preferences.reward_model import new_reward_model
+from reasoner.models.reward_model import new_reward_model
 from reasoner.preferences.scoring import score_rows
 from reasoner.rl.passes import RewardModelPasses
 from reasoner.sft.examples import text_reader

@@ -7,7 +7,7 @@ import torch
 
 from data import Problem
 from reasoner.config.resolve import resolve
-from reasoner.inference.no_engine import NoEngine
+from reasoner.inference.factory import NoEngine
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import Template
 from reasoner.trainer import components, setup
