@@ -67,7 +67,8 @@ class EvalRequest:
 
     def _check_flags(self) -> None:
         """Raise ValueError for arguments without effect on what is evaluated."""
-        own, subject = _OF_SAMPLES, "greedy decoding alone (--greedy without --pass@K and --cons@K)"
+        own: tuple[str, ...] = _OF_SAMPLES
+        subject = "greedy decoding alone (--greedy without --pass@K and --cons@K)"
         if self.responses:
             own, subject = _OF_MODEL, "the responses in files (--responses)"
         elif self.is_sampled:
