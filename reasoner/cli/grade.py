@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from data import Problem
 from reasoner.cli.arguments import Parser, add_json, add_option, print_lines, write_result
+from reasoner.console import log, print_result, shorten
 
 if TYPE_CHECKING:
-    from data import Problem
     from verifiers import Score
 
 _WIDTH = 28  # characters of an answer in the table
+_AT_ONCE = 256  # answers of a file that are graded before the next line of progress
 _OF_ONE = ("gold", "answer", "question", "explain")  # arguments of a single answer
 
 
@@ -80,18 +82,14 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
 
 def grade_file(args: argparse.Namespace) -> None:
     """Grade a file of JSON lines in isolated processes, and print a table and a summary."""
-    from reasoner.analysis.answer_files import in_parts, read_answers
-    from reasoner.console import print_result, shorten
     from verifiers import VerifierPool
 
-    items = [
-        (text if name == "response" else f"<think>answer</think><answer>{text}</answer>", problem)
-        for name, text, problem in read_answers(args.file, args.verifier)
-    ]
+    items = read_answers(args.file, args.verifier)
     print_result(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
     scores: list[Score] = []
     with VerifierPool(workers=min(os.cpu_count() or 1, 8)) as pool:
-        for part in in_parts(items):
+        for start in range(0, len(items), _AT_ONCE):
+            part = items[start : start + _AT_ONCE]
             part_scores = pool.score(part)
             for (_, problem), score in zip(part, part_scores, strict=True):
                 gold, answer = shorten(problem.answer, _WIDTH), shorten(score.extracted or "", _WIDTH)
@@ -99,8 +97,44 @@ def grade_file(args: argparse.Namespace) -> None:
                     f"{problem.id:>6}  {score.verdict:<10}  {score.layer[:13]:<13}  {gold:<{_WIDTH}}  {answer}"
                 )
             scores += part_scores
+            if len(items) > _AT_ONCE:
+                log(f"graded {len(scores):,} of {len(items):,}")
     print_result(f"\n{summary(scores)}")
     write_result(args, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
+
+
+def read_answers(path: Path, verifier: str) -> list[tuple[str, Problem]]:
+    """(response, problem) of each line that is not blank; an answer alone stands in a response, and the problem's id is
+    the line's number. ValueError for a file without lines, and naming the line that cannot be used.
+    """
+    try:
+        lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    answers = [_read_line(path, number, line, verifier) for number, line in enumerate(lines, 1) if line.strip()]
+    if not answers:
+        raise ValueError(f"{path} has nothing to grade")
+    return answers
+
+
+def _read_line(path: Path, number: int, line: str, verifier: str) -> tuple[str, Problem]:
+    from reasoner.runs.json_files import check, parse
+    from verifiers.answer_text import as_text
+    from verifiers.equivalence import check_verifier
+
+    where = f"{path}, line {number}"
+    row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
+    name = next((name for name in ("response", "answer") if row.get(name) is not None), None)
+    if row.get("gold") is None or name is None:
+        raise ValueError(f"{where}: it must have gold, and response or answer; it has {', '.join(row) or 'nothing'}")
+    try:
+        verifier = check_verifier(str(row.get("verifier", verifier)))
+        gold, text = as_text("gold", row["gold"]), as_text(name, row[name])
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    response = text if name == "response" else f"<think>answer</think><answer>{text}</answer>"
+    question = str(row.get("question") or "")
+    return response, Problem(str(number), question, gold, str(path), "file", verifier=verifier, columns=row)
 
 
 def summary(scores: Sequence[Score]) -> str:

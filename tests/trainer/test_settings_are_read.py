@@ -113,7 +113,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (vllm, backend):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(ENGINES, "vllm", vllm_settings_alone)
-    monkeypatch.setattr("reasoner.trainer.supervised._NUM_DOCUMENTS", 2)
     return tmp_path
 
 
