@@ -151,12 +151,6 @@ class LoraConfig:
         "float32.",
         choices={"float32": "",
             "bfloat16": "half the memory, and the same numbers as float32 for a model that is stored in bfloat16"})
-    sync: str = setting("adapter", "What vLLM gets after an update. The transformers engine and servers (engine.urls) "
-        "always get merged weights, as does vLLM on a GPU in float32, for which it has no kernels of adapters.",
-        needs="lora.rank > 0 and engine.name == 'vllm'",
-        choices={"adapter": "the adapter alone",
-            "merged": "all weights with the adapter added; for models whose adapters vLLM cannot run, and exact only "
-            "with engine.dtype float32"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,12 +145,12 @@ class MemoryEstimate:
     def _waiting_weights(self) -> int:
         """Bytes of the copies of the weights that wait in the machine's memory for steps sampled ahead: one for each of
         max_off_policy_steps above 1, a tied output layer with a copy of its own. vLLM gets the LoRA adapter alone,
-        unless lora.sync is merged; servers get all weights.
+        servers all weights.
         """
         copies, lora = self.cfg.max_off_policy_steps, self.cfg.lora
         if copies <= 1 or self.device != "cpu":
             return 0
-        if lora.rank and lora.sync == "adapter" and self._has_vllm():
+        if lora.rank and self._has_vllm():
             return copies * 4 * num_adapter_parameters(self.model, lora)
         return copies * 4 * (self.model.num_parameters() + model_sizes(self.model).tied)
 

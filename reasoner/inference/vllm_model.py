@@ -95,7 +95,7 @@ def lora_settings(rank: int) -> dict[str, Any]:
     """vLLM's settings for one adapter of the rank. ValueError above the largest rank that vLLM has."""
     largest = next((size for size in _RANKS if size >= rank), None)
     if largest is None:
-        raise ValueError(f"lora.rank is {rank}, and vLLM runs adapters up to {_RANKS[-1]}; use --lora.sync merged")
+        raise ValueError(f"lora.rank is {rank}, and vLLM runs adapters up to {_RANKS[-1]}; use --engine transformers")
     return {"enable_lora": True, "max_lora_rank": largest, "max_loras": 1, "max_cpu_loras": 1}
 
 

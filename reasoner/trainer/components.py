@@ -161,8 +161,7 @@ def open_generator(
         world = trainer.world.with_own_group(trainer.world.time_limit + seconds)
         eval_world = trainer.world.with_own_group(LONG_TIME_LIMIT)
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
-        is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
-        rank = cfg.lora.rank if is_sent else 0
+        rank = 0 if is_adapter(model_folder) else cfg.lora.rank
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
         log = AnswerLog(run_dir, trainer.steps_done, world.rank) if run_dir else None
