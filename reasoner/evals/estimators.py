@@ -149,14 +149,6 @@ def estimate_share(hits: Sequence[float], totals: Sequence[int]) -> Estimate:
     return Estimate(p, low, high, sqrt(variance), size, effective)
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """(mean, low, high) of per-problem values of any size, with a 95 % interval by the normal distribution."""
-    size, mean = len(values), sum(values) / len(values)
-    variance = sum((value - mean) ** 2 for value in values) / max(1, size - 1)
-    half = _Z * sqrt(variance / size)
-    return mean, mean - half, mean + half
-
-
 def macro(estimates: Sequence[Estimate]) -> tuple[float, float]:
     """(unweighted mean over data sets, its standard error)."""
     sets = len(estimates)
