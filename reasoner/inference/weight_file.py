@@ -52,9 +52,9 @@ class WeightFolder:
     """The folder of a trainer's weight files. It holds the last version only, and close() removes it."""
 
     def __init__(self, parent: str = "", run: str = "") -> None:
-        """Make a folder for the weights of a run in `parent`; by default in memory (/dev/shm), or where that is missing in the folder of
-        temporary files. Folders that ended trainers of this machine left there are removed. ValueError if it cannot be
-        written.
+        """Make a folder for the weights of a run in `parent`; by default in memory (/dev/shm), or where that is missing
+        in the folder of temporary files. Folders that ended trainers of this machine left there are removed. ValueError
+        if it cannot be written.
         """
         home = Path(parent) if parent else _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
         try:
