@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reasoner.runs.filters import read_filter
 from reasoner.runs.parquet_files import read_table
 from reasoner.runs.rollouts import shard_path, shard_steps
 from verifiers import Verdict
@@ -58,12 +59,11 @@ def parse_selection(texts: Mapping[str, str]) -> Selection:
     if unknown := [name for name in texts if name not in known]:
         raise ValueError(f"unknown condition {unknown[0]!r}; known are {', '.join(known)}")
     where = tuple(name for name in texts["where"].split(",") if name) if "where" in texts else DEFAULT
-    low, colon, high = texts.get("steps", ":").partition(":")
+    first, last = read_filter({"step": texts.get("steps")}).step or (None, None)
     try:
         most = int(texts.get("per_problem", 0))
-        first, last = (int(text) if text else None for text in (low, high if colon else low))
     except ValueError as error:
-        raise ValueError(f"{dict(texts)}: per_problem is a whole number, steps a step or LOW:HIGH") from error
+        raise ValueError(f"{dict(texts)}: per_problem is a whole number") from error
     return Selection(where, most, first, last)
 
 

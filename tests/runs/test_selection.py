@@ -77,6 +77,7 @@ def test_texts_are_read_as_a_selection():
         ({"where": "right"}, "where is 'right'; known are correct, wrong, well-formed, ended"),
         ({"per_problem": "-1"}, "per_problem is -1; it must be at least 0"),
         ({"per_problem": "x"}, "per_problem is a whole number"),
+        ({"steps": "9:3"}, "9:3"),
         ({"n": "4"}, "unknown condition 'n'; known are where, per_problem, steps"),
     ],
 )
