@@ -13,7 +13,8 @@ from typing import Any
 from data import Problem, load
 from reasoner.api.calls import python_call
 from reasoner.api.training import Run, RunCall, call_settings
-from reasoner.config.check import check_least
+from reasoner.config.check import check_least, check_sampling
+from reasoner.inference.factory import check_engine
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.models.resolve import resolve_model
 from reasoner.runtime import set_threads
@@ -150,8 +151,11 @@ def sample(
     The run is named MODEL-sample-MMDD-HHMMSS by default; one that was begun by the same call is completed. The other
     arguments are those of `reasoner.evaluate`. ValueError for an argument that cannot be used.
     """
-    check_least(1, num_samples=num_samples, problems=problems, workers=workers, max_tokens=max_tokens)
-    check_least(0, skip=skip)
+    check_least(1, num_samples=num_samples, problems=problems, workers=workers)
+    check_least(0, skip=skip, threads=threads)
+    check_sampling(temperature, top_p, max_tokens, dtype)
+    check_engine(engine)
+    chosen = problems_to_sample(data, skip=skip, number=problems)  # before the model, which may be downloaded
     spec = ModelSpec.of(
         model, runs=Path(runs), prompt=prompt, temperature=temperature, top_p=top_p, max_tokens=max_tokens, tools=tools
     )
@@ -162,7 +166,7 @@ def sample(
 
     request = SampleRequest(
         model=spec,
-        problems=problems_to_sample(data, skip=skip, number=problems),
+        problems=chosen,
         data=data,
         num_skipped=skip,
         num_samples=num_samples,

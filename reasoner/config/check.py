@@ -7,6 +7,7 @@ the declarations of settings and in tables of rules, never in what a user writes
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -15,6 +16,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 from urllib.parse import urlsplit
 
+from reasoner.config.learning import DTYPES
 from reasoner.config.schema import Config, settings, value_of
 
 Scope = Mapping[str, object]  # what the names of a condition stand for: sections and settings outside of sections
@@ -55,6 +57,17 @@ def check_least(least: int, **values: int | None) -> None:
     for name, value in values.items():
         if value is not None and value < least:
             raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least {least}")
+
+
+def check_sampling(temperature: float | None, top_p: float | None, max_tokens: int | None, dtype: str | None) -> None:
+    """ValueError for a value outside its range, by the name of its flag; None is no value."""
+    check_least(1, max_tokens=max_tokens)
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"--top-p is {top_p:g}; it must be above 0 and at most 1")
+    if temperature is not None and not 0 <= temperature < math.inf:
+        raise ValueError(f"--temperature is {temperature:g}; it must be at least 0")
+    if dtype not in (None, *DTYPES):
+        raise ValueError(f"--dtype is {dtype!r}; known are {', '.join(DTYPES)}")
 
 
 def check_values(config: Config) -> None:

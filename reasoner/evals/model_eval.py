@@ -23,7 +23,6 @@ from reasoner.evals.sampling import Sampler, num_missing
 from reasoner.evals.tables import Sets
 from reasoner.inference.factory import check_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
-from reasoner.models.folder import model_fingerprint
 from reasoner.progress import shown_progress
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.seeds import digest
@@ -54,7 +53,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     engine_config = model.engine_config(engine_name, request.dtype)
     manifest = make_manifest(
         model=model.name,
-        model_fingerprint=model_fingerprint(model.folder),
+        model_fingerprint=model.fingerprint,
         engine=engine_identity(engine_config) + model.tools_identity,
         prompt={"style": model.prompt, **asdict(model.template)},
         sampling={way: _sampling_identity(sampling) for way, sampling in ways.items()},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from data.spec import parts
-from reasoner.config.check import check_least
-from reasoner.config.learning import DTYPES
+from reasoner.config.check import check_least, check_sampling
 from reasoner.evals import PROBLEMS
 from reasoner.evals.result import MetricKs
 
@@ -56,14 +54,9 @@ class EvalRequest:
     def check(self) -> None:
         """Raise ValueError for a value outside its range, and for one without effect on what is evaluated."""
         self._check_flags()
-        check_least(1, num_samples=self.num_samples, max_tokens=self.max_tokens)
+        check_least(1, num_samples=self.num_samples)
         check_least(0, problems=self.problems)
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"--top-p is {self.top_p:g}; it must be above 0 and at most 1")
-        if self.temperature is not None and not 0 <= self.temperature < math.inf:
-            raise ValueError(f"--temperature is {self.temperature:g}; it must be at least 0")
-        if self.dtype not in (None, *DTYPES):
-            raise ValueError(f"--dtype is {self.dtype!r}; known are {', '.join(DTYPES)}")
+        check_sampling(self.temperature, self.top_p, self.max_tokens, self.dtype)
 
     def _check_flags(self) -> None:
         """Raise ValueError for arguments without effect on what is evaluated."""

@@ -42,6 +42,7 @@ class EngineRequest:
     adapter_rank: int | None
     is_updated: bool  # whether it will be sent weights
     world: World  # the ranks of the run, each of which creates an engine
+    run: str  # name of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def _remote(request: EngineRequest) -> Engine:
 
     if not request.cfg.urls:
         raise ValueError("engine 'remote' needs engine.urls (reasoner train)")
-    return RemoteEngine(request.folder, request.cfg, max_model_len=request.max_model_len, world=request.world)
+    limit, world, run = request.max_model_len, request.world, request.run
+    return RemoteEngine(request.folder, request.cfg, max_model_len=limit, world=world, run=run)
 
 
 def _auto(request: EngineRequest) -> Engine:
@@ -174,6 +176,7 @@ def make_engine(
     adapter_rank: int | None = None,
     is_updated: bool = False,
     world: World = ALONE,
+    run: str = "",
     turns: Turns | None = None,
 ) -> Engine:
     """Create the engine `cfg.name` for the model in the folder. "auto" is that of resolve_engine_name(), or
@@ -184,7 +187,7 @@ def make_engine(
     """
     check_engine(cfg.name)
     set_matmul_precision()  # also for evaluations, which set up nothing else of torch
-    request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, is_updated, world)
+    request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, is_updated, world, run)
     engine = ENGINES[cfg.name](request)
     return engine if turns is None or not (turns.tools.names or turns.environments) else _with(engine, request, turns)
 

@@ -14,7 +14,7 @@ from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig, ToolsConfig
 from reasoner.inference.factory import Turns, head_obstacle, make_engine, resolve_engine_name
 from reasoner.models.checksums import sha256
-from reasoner.models.folder import check_generates, check_tokenizer, context_length
+from reasoner.models.folder import check_generates, check_tokenizer, context_length, model_fingerprint
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
@@ -92,6 +92,11 @@ class ModelSpec:
             tools=tools_config,
         )
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """model_fingerprint() of the folder, when it is first asked for."""
+        return model_fingerprint(self.folder)
+
     @property
     def completion_room(self) -> int:
         """Tokens that a prompt must leave in the context: a completion's, or half of it (DeepSeek-R1's are all)."""
@@ -126,7 +131,9 @@ def engine_identity(config: EngineConfig) -> str:
 
 @dataclass
 class EngineFactory:
-    """Start the engine on the first call: an evaluation whose responses are all cached needs none."""
+    """Start the engine on the first call: an evaluation whose responses are all cached needs none. ValueError where the
+    model is no longer that of `spec.fingerprint`, by which responses are stored.
+    """
 
     spec: ModelSpec
     config: EngineConfig
@@ -143,7 +150,7 @@ class EngineFactory:
         share = min(self.config.gpu_memory, free_gpu_share())  # vLLM refuses more than is free
         config = replace(self.config, name=resolve_engine_name(self.config), gpu_memory=share)
         try:
-            return make_engine(
+            engine = make_engine(
                 config,
                 self.spec.folder,
                 max_model_len=min(self.spec.context, self.longest_prompt + self.spec.max_tokens),
@@ -155,6 +162,13 @@ class EngineFactory:
                 f"{config.name} is installed but cannot be imported ({error}); name another engine: "
                 "--engine transformers"
             ) from error
+        if model_fingerprint(self.spec.folder) != self.spec.fingerprint:
+            engine.close()
+            raise ValueError(
+                f"the model in {self.spec.folder} was replaced before it was loaded, as a run does with its best "
+                "checkpoint while it trains; start again for the new one, or name another step"
+            )
+        return engine
 
     def close(self) -> None:
         if "_engine" in self.__dict__:

@@ -40,8 +40,12 @@ class RemoteEngine(Engine):
     name = "remote"
     accepts_adapter = False  # merged weights are sent
 
-    def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
-        """Wait for the servers. TimeoutError for one that does not start; ValueError for another model."""
+    def __init__(
+        self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE, run: str = ""
+    ) -> None:
+        """Wait for the servers. TimeoutError for one that does not start; ValueError for one with another model, and
+        for one that another run uses.
+        """
         self._folder = folder
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
@@ -52,9 +56,9 @@ class RemoteEngine(Engine):
         self._max_model_len = max_model_len
         self._version: int | None = None  # None: nothing has been sent yet
         self._num_updates = 0
-        self._run = secrets.token_hex(4)  # a part of the version's name at the servers, which other runs may use
+        self._run = secrets.token_hex(4)  # a part of the version's name at the servers, which former runs have used
         self._world = world
-        self._weights = WeightFolder(cfg.transfer_dir) if world.is_first else None
+        self._weights = WeightFolder(cfg.transfer_dir, run) if world.is_first else None
         self._dtype: torch.dtype = getattr(torch, cfg.dtype)
         own = identity(load_config(full), self._tokenizer, cfg.dtype, max_model_len)
         try:

@@ -31,6 +31,7 @@ class ServerInfo:
     identity: Mapping[str, Any]  # identity() of its model
     has_own_sampler: bool  # whether it samples with (seed, position), as the in-process engine on a CPU
     max_model_len: int
+    held_by: str  # name of another run, whose weights it takes
 
 
 def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int) -> Sampled:
@@ -94,11 +95,12 @@ def parse_server_info(prepared: Mapping[str, Any]) -> ServerInfo:
                     "identity": dict(identity),
                     "has_own_sampler": bool(has_own_sampler),
                     "max_model_len": int(max_model_len),
+                    "held_by": str(held_by),
                 },
                 *_,
             ]
         }:
-            return ServerInfo(model, identity, has_own_sampler, max_model_len)
+            return ServerInfo(model, identity, has_own_sampler, max_model_len, held_by)
     raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(prepared)}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from reasoner.inference.server_client import ServerError, new_client, request_json
+from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json
 from reasoner.inference.server_pool import Server, ServerPool
 from reasoner.types import EngineUnavailableError
 
@@ -140,7 +140,9 @@ class _Dispatch:
             server.num_tokens -= request.num_tokens
         try:
             answer = task.result()
-        except (ServerError, TimeoutError) as error:
+        except (ServerError, TimeoutError, RefusalError) as error:
+            if request is not None and isinstance(error, RefusalError):
+                raise
             self._fail(server, request, error)
             return
         assert request is not None, "a health check ended without an error"

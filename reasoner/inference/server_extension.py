@@ -15,7 +15,7 @@ import torch
 from reasoner.inference.server_answers import identity
 from reasoner.inference.vllm_engine import install_sampler
 from reasoner.inference.vllm_model import known_weights, mask_ids
-from reasoner.inference.weight_file import open_weights
+from reasoner.inference.weight_file import Holder, open_weights
 from reasoner.models.loading import load_tokenizer, num_ids
 
 if TYPE_CHECKING:
@@ -28,9 +28,12 @@ class ServerExtension:
     vllm_config: VllmConfig
     model_runner: Any
     reload_weights: Callable[..., None]
+    _holder = Holder()  # of this process, which is one worker
 
-    def prepare_rollouts(self) -> dict[str, Any]:
-        """Install the sampler on a CPU; return what the trainer must know and check."""
+    def prepare_rollouts(self, folder: str = "", run: str = "") -> dict[str, Any]:
+        """Install the sampler on a CPU; return what the trainer must know and check. `folder`: of the weights that the
+        run will send; without it the server keeps its holder.
+        """
         model = self.vllm_config.model_config
         has_own_sampler = not torch.cuda.is_available()
         if has_own_sampler:
@@ -42,6 +45,7 @@ class ServerExtension:
             "identity": identity(model.hf_text_config, tokenizer, dtype, model.max_model_len),
             "has_own_sampler": has_own_sampler,
             "max_model_len": model.max_model_len,
+            "held_by": self._holder.claim(folder, run) if folder else "",
         }
 
     def load_weight_file(self, path: str, version: str) -> None:

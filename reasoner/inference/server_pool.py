@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reasoner.inference.weight_file import WeightFolder
 
 _PROBE_SECONDS = 5.0  # a server must answer /health in this time to be admitted
+_NO_ACCESS = (401, 403)  # statuses of a server with another token
 _LOG_INTERVAL = 10.0  # seconds between two lines while waiting
 
 
@@ -98,21 +99,38 @@ class ServerPool:
                 next_line = now + _LOG_INTERVAL
             await asyncio.sleep(min(1.0, self._seconds / 10))
 
+    async def _check_health(self, client: httpx.AsyncClient, server: Server) -> None:
+        """ServerError if a server does not answer, or a proxy answers in its place; RefusalError for another token."""
+        try:
+            await request_json(client, "GET", f"{server.url}/health", seconds=_PROBE_SECONDS, what="GET /health")
+        except RefusalError as error:
+            if error.status in _NO_ACCESS:
+                raise
+            raise ServerError(str(error)) from error
+
     async def _admit(self, client: httpx.AsyncClient, server: Server) -> None:
         """Ask a server for its model and prepare it.
 
-        ServerError if it does not answer; ValueError if it has another token or model, or cannot get the run's weights.
+        ServerError if it does not answer; ValueError if it has another token or model, cannot get the run's weights, or
+        takes those of another run.
         """
+        own = {} if self.weights is None else {"folder": str(self.weights.path), "run": self.weights.run}
         try:
-            await request_json(client, "GET", f"{server.url}/health", seconds=_PROBE_SECONDS, what="GET /health")
-            prepared = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
+            await self._check_health(client, server)
+            rpc = {"method": "prepare_rollouts", "kwargs": own}
+            prepared = await self.call(client, server, "POST", "/collective_rpc", rpc)
         except (RefusalError, ServerError) as error:
-            if isinstance(error, RefusalError) and error.status in (401, 403):
+            if isinstance(error, RefusalError) and error.status in _NO_ACCESS:
                 raise ValueError(f"the server {server.url} refuses this run: {error}") from error
             if isinstance(error, RefusalError) or "has no attribute" in str(error):
                 raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
             raise
         server.info = parse_server_info(prepared)
+        if holder := server.info.held_by:
+            raise ValueError(
+                f"the server {server.url} takes the weights of {holder}: wait until that run has ended, stop it, or "
+                "start another server (reasoner serve --port)"
+            )
         check_identity(server.info.identity, self._identity, server.url)
 
     async def call(

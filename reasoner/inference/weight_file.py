@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import socket
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -23,13 +25,36 @@ _PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then a random part
 _LOCK = "lock"  # a file in the folder, locked while its trainer lives: containers may share a host name and process ids
 
 
+@dataclass
+class Holder:
+    """The trainer whose weights a server takes: the last one that asked, while it lives."""
+
+    folder: str = ""  # of its weights
+    run: str = ""  # its name
+
+    def claim(self, folder: str, run: str) -> str:
+        """Be held by the trainer with the folder. Returns the name of another one that lives, which stays the holder;
+        without locks (some network file systems) none is seen to live.
+        """
+        try:
+            if self.folder not in ("", folder):
+                with (Path(self.folder) / _LOCK).open("rb") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self.run
+        except OSError:
+            pass
+        self.folder, self.run = folder, run
+        return ""
+
+
 class WeightFolder:
     """The folder of a trainer's weight files. It holds the last version only, and close() removes it."""
 
-    def __init__(self, parent: str = "") -> None:
-        """Make a folder in `parent`; by default in memory (/dev/shm), or where that is missing in the folder of
-        temporary files. Folders that ended trainers of this machine left there are removed. ValueError if it cannot be
-        written.
+    def __init__(self, parent: str = "", run: str = "") -> None:
+        """Make a folder for the weights of a run in `parent`; by default in memory (/dev/shm), or where that is missing
+        in the folder of temporary files. Folders that ended trainers of this machine left there are removed. ValueError
+        if it cannot be written.
         """
         home = Path(parent) if parent else _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
         try:
@@ -39,6 +64,7 @@ class WeightFolder:
             raise ValueError(f"the folder for weights {home} cannot be written: {error.strerror}") from error
         if parent:
             self.path.chmod(0o755)  # a folder of several machines, where servers may run as another user
+        self.run = f"{run or 'a run'} (process {os.getpid()} of {socket.gethostname()})"
         self.file: Path | None = None  # VERSION.safetensors, of the last version
 
     def write(self, weights: Iterable[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> Path:

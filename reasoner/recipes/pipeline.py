@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from inspect import signature
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from data.registry import check as check_problems
 from data.registry import hub_sources
 from reasoner.api.calls import ARGUMENTS
 from reasoner.api.stages import finetune, problems_to_sample, sample, train_reward_model
@@ -42,6 +44,7 @@ from reasoner.trainer.preflight import preflight
 Function = Callable[..., object]
 # Functions that train, and their stages of training.
 TRAINING: dict[Function, str] = {train: "rl", finetune: "sft", train_reward_model: "reward-model"}
+_SETS = {"validation.interval": "validation.data", "eval.heldout_problems": "eval.heldout"}  # what 0 leaves unused
 _OF_PIPELINE = ("name", "runs", "out", "resume", "settings")  # arguments that are not changed by name
 
 
@@ -74,9 +77,12 @@ class Pipeline:
     def _add(
         self, name: str, function: Function, arguments: dict[str, Any], run: str = "", is_control: bool = False
     ) -> str:
-        for place, key, text in self.changes:
-            if place == name or (not place and _has_use(function, key)):
-                _change(arguments, key, text, name, function)
+        own = [one for one in self.changes if one[0] == name or (not one[0] and _has_use(function, one[1]))]
+        off = {_SETS.get(key) for _, key, text in own if text == "0"}  # a set without effect would be refused
+        if values := arguments.get("settings"):
+            arguments["settings"] = {key: value for key, value in values.items() if key not in off}
+        for _, key, text in own:
+            _change(arguments, key, text, name, function)
         self.stages.append(Stage(name, function.__name__, arguments, run, is_control))
         self.functions[function.__name__] = function
         return self.stages[-1].output
@@ -89,6 +95,7 @@ class Pipeline:
         names, outputs = [stage.name for stage in self.stages], {stage.output for stage in self.stages}
         if unknown := [place for place, _, _ in self.changes if place not in ("", *names)]:
             raise ValueError(f"there is no stage {unknown[0]!r}; there are {', '.join(names)}")
+        check_set = cache(check_problems)  # of many stages
         for stage in self.stages:
             function, arguments = self.functions[stage.function], stage.arguments
             try:
@@ -97,12 +104,14 @@ class Pipeline:
                 if function is sample and (download or not hub_sources(arguments["data"])):
                     problems_to_sample(arguments["data"], skip=arguments["skip"], number=1)
                 if function in TRAINING:
-                    self._check_training(function, arguments, outputs)
+                    self._check_training(function, arguments, outputs, check_set)
             except ValueError as error:
                 raise ValueError(f"stage {stage.name}: {error}") from None
         self._take_over()
 
-    def _check_training(self, function: Function, arguments: Mapping[str, Any], outputs: Set[str]) -> None:
+    def _check_training(
+        self, function: Function, arguments: Mapping[str, Any], outputs: Set[str], check_set: Callable[..., None]
+    ) -> None:
         """Check as the start of the run would, with the recipe's first model in place of those of other stages."""
         stage, data = TRAINING[function], str(arguments["data"])
         keys = {"data": STAGES[stage].source, "validation_data": "validation.data", "algo": "algo.name"}
@@ -114,7 +123,8 @@ class Pipeline:
         resolved, run_dir = call.start(values | dict.fromkeys(from_stages, self.stages[0].arguments["model"]))
         call.check_single_process(resolved.config)
         scorers = dict.fromkeys((key for key in from_stages if key not in ("model", keys["data"])), "")
-        preflight(with_values(resolved, scorers, origin="").config, run_dir, download=False, with_source=False)
+        cfg = with_values(resolved, scorers, origin="").config
+        preflight(cfg, run_dir, download=False, with_source=False, check_set=check_set)
         for source in data.split(SEPARATOR) if stage == "sft" else ():
             if source not in outputs and not any(own.run and own.run in source for own in self.stages):
                 check_source(source, self.runs)

@@ -67,7 +67,9 @@ def r1(pipeline: Pipeline, s: R1Settings) -> None:
     own = own_sets(s.data)  # of a benchmark's problems those that no run validates on
     samples = partial(run, function=sample, data=own.train if own else s.data, seed=s.seed)
     cold = samples("cold-samples", model=s.model, skip=0, problems=s.cold_problems, num_samples=s.cold_samples)
-    cold_sft = run("cold-sft", finetune, model=s.model, data=s.selection(cold), seed=s.seed)
+    # Validation and the final table ask what those of RL ask; examples do not say of which benchmark they are.
+    sets: dict[str, Any] = {"settings": {"validation.data": own.validation, "eval.heldout": own.heldout}} if own else {}
+    cold_sft = run("cold-sft", finetune, model=s.model, data=s.selection(cold), seed=s.seed, **sets)
 
     # RL with verifiable rewards.
     rl = run("rl", train, model=cold_sft, data=s.data, steps=s.rl_steps, seed=s.seed, settings=rewards)
@@ -78,7 +80,7 @@ def r1(pipeline: Pipeline, s: R1Settings) -> None:
         "rejection-samples", model=rl, skip=skip, problems=s.rejection_problems, num_samples=s.rejection_samples
     )
     examples = s.selection(rejection) + (f";{s.mix}" if s.mix else "")
-    sft = run("sft", finetune, model=s.model, data=examples, seed=s.seed)
+    sft = run("sft", finetune, model=s.model, data=examples, seed=s.seed, **sets)
 
     # A reward model of preferences between answers of the finetuned model, to yet other problems.
     skip += s.rejection_problems
@@ -105,7 +107,7 @@ def r1(pipeline: Pipeline, s: R1Settings) -> None:
         texts = pipeline.file(
             "student-examples", write_texts, out="student.jsonl", run=answers, where=s.where, per_problem=s.per_problem
         )
-        run("student", finetune, model=s.student, data=texts, seed=s.seed)
+        run("student", finetune, model=s.student, data=texts, seed=s.seed, **sets)
         if s.controls:
             control("student-control", model=s.student)
 

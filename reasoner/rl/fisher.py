@@ -65,6 +65,7 @@ class FisherProduct:
                     parts[id(tensor)] = parts[id(tensor)] + gradient
             total += torch.cat([parts[id(parameter)].flatten() for parameter in self._parameters])
             count += len(backbone.states)
+            del backbone, parts  # else the next block's graph would be built beside this one's
         self._world.sum_(total, "a product with the Fisher matrix")
         count = round(self._world.total(count, "the tokens of the Fisher matrix"))
         return total / max(1, count) + self._damping * v

@@ -179,6 +179,7 @@ def open_generator(
                 adapter_rank=rank,
                 is_updated=True,
                 world=world,
+                run=str(run_dir or ""),
                 turns=Turns(cfg.tools, cfg.prompt.style, template, environments, log),
             )
         stack.enter_context(closing(engine))

@@ -6,7 +6,7 @@ tokenizer or weights (the length of the questions, an architecture that is not s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,7 +33,14 @@ from reasoner.tools.names import check_tools, with_tools
 from reasoner.trainer.trackers import tracker_names
 
 
-def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_source: bool = True) -> Path | None:
+def preflight(
+    cfg: Config,
+    run_dir: Path,
+    *,
+    download: bool = True,
+    with_source: bool = True,
+    check_set: Callable[..., None] = check_problems,
+) -> Path | None:
     """The folder of the model; None for one of the hub that is not in the user's cache. ValueError for the first of the
     settings that cannot be used, with what can; OSError where the run's folder cannot be written.
 
@@ -52,7 +59,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_source:
     functions = load_reward_functions(cfg.reward.functions)
     sets = problem_sets(cfg)
     for spec in sets.values():
-        check_problems(spec, memory_mib=cfg.verify.memory_mib, download=download)  # before the model, which is larger
+        check_set(spec, memory_mib=cfg.verify.memory_mib, download=download)  # before the model, which is larger
     check_validation_problems(sets)
     if download or not hub_sources(cfg.data.train):
         check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))

@@ -271,6 +271,12 @@ def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: b
     values = [
         f"{key} {to_dict(cfg)[key]}" for key, source in resolved.origin.items() if source == f"machine {preset.machine}"
     ]
+    if cfg.stage == "reward-model" and (rank := preset.values().get("lora.rank")):
+        size = _num_parameters(cfg.model, Path(cfg.run.dir)) or preset.recipe.largest
+        lines.append(
+            f"warning: a reward model trains all weights: lora.rank {rank} of the preset has no effect. They take 16 "
+            f"bytes a parameter (weights, gradients, moments): {16 * size / 2**30:,.0f} GiB for {size / 1e9:,.1f}B"
+        )
     if values:
         peak = f"; the preset takes at most {preset.fit.peak_gib:g} GiB, by prediction" if cfg.stage == "rl" else ""
         lines.append(f"values of the machine ({preset.machine}): {', '.join(values)}{peak}")

@@ -12,7 +12,6 @@ from data.registry import fingerprint
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.inference.model_spec import EngineFactory, ModelSpec
-from reasoner.models.folder import model_fingerprint
 from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups
@@ -71,12 +70,12 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     ValueError for a folder that is in use by anything else, and where model, prompt or problems have changed since.
     """
     settings, model = request.settings(), request.model
-    fingerprints = {"model": model_fingerprint(model.folder), "prompt.style": model.template.fingerprint}
-    fingerprints["data.train"] = fingerprint(request.problems)
     resuming = (run_dir / "config.json").is_file()
-    start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     if not resuming:
         check_free(run_dir)
+    fingerprints = {"model": model.fingerprint, "prompt.style": model.template.fingerprint}
+    fingerprints["data.train"] = fingerprint(request.problems)
+    start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     tokenizer = load_tokenizer(model.folder)
     prompts = filter_prompts(
         request.problems, model.template, tokenizer, context=model.context, max_tokens=model.completion_room

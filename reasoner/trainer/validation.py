@@ -16,7 +16,8 @@ from reasoner.evals.before_after import example_answers, table, write_eval
 from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
 from reasoner.evals.sampling import Sampler, engine_batches
 from reasoner.evals.tables import Ways, to_dicts
-from reasoner.models.loading import load_policy
+from reasoner.models.loading import load_meta_model, load_policy
+from reasoner.models.resolve import full_folder
 from reasoner.models.shard_on_load import mesh_of_shards
 from reasoner.runs.json_files import write_json
 from reasoner.runs.metric_names import METRICS
@@ -83,7 +84,13 @@ def evaluate_heldout(
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
     device = torch.device("cpu")
     mesh = mesh_of_shards(cfg.optim.sharding, generator.world, device)
-    generator.update_weights(load_policy(base, device=device, mesh=mesh), version=0)  # and not kept while it samples
+    if mesh is None and generator.engine.name == "remote" and not generator.world.is_first:
+        first = load_meta_model(full_folder(base))  # the first rank alone sends weights
+    else:  # rounded before an engine in bfloat16 does it: the memory of a machine holds one for each of its ranks
+        dtype = torch.bfloat16 if cfg.engine.dtype == "bfloat16" else torch.float32
+        first = load_policy(base, device=device, dtype=dtype, mesh=mesh)
+    generator.update_weights(first, version=0)
+    del first  # not kept while the engine samples
     before = _heldout_evals(generator, prompts, cfg, "the model before training")
     if not generator.world.is_first:
         return

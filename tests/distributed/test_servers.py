@@ -12,7 +12,7 @@ from tests.inference.test_remote_engine import folder as folder
 SETTINGS = {
     "preset": "base", "steps": 6, "run.save_interval": 4, "max_off_policy_steps": 2,
     "algo.importance_sampling": "token", "sampling.max_tokens": 8, "validation.interval": 0,
-    "eval.heldout_problems": 0, "engine.name": "remote", "engine.timeout_seconds": 60,
+    "eval.heldout_problems": 2, "eval.samples": 2, "engine.name": "remote", "engine.timeout_seconds": 60,
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def test_two_ranks_sample_on_servers_as_one_does_and_send_each_version_once(tmp_
     assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 2, 2, 0, 1]
     assert metrics[3]["parity/logprob_diff_max"] < 1e-4 and metrics[5]["parity/logprob_diff_max"] < 1e-4
     for server, (updates, completions) in zip(servers, before, strict=True):
-        assert len(server.updates) - updates == 7  # of versions 0, 1, 4 and 6, and three of the certificate
+        assert len(server.updates) - updates == 8  # of versions 0, 1, 4, 6 and 0, and three of the certificate
         assert server.num_completions > completions
 
 
@@ -52,4 +52,4 @@ def test_server_that_dies_is_left_out_by_all_ranks(tmp_path, folder, servers):
     servers[1].dies_after = 10
     said, metrics, _, _ = train(tmp_path, folder, servers, 2)
     assert said.count(f"the server {servers[1].url} is left out") == 1
-    assert len(metrics) == SETTINGS["steps"] and len(servers[0].updates) == 7
+    assert len(metrics) == SETTINGS["steps"] and len(servers[0].updates) == 8

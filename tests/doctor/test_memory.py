@@ -139,6 +139,16 @@ def test_memory_parts_count_weights_gradients_optimiser_reference_and_critic():
     assert not need_of(policy, replace(cfg, algo=AlgoConfig(beta=0)), prompt=40).parts()["reference"]
 
 
+def test_trpo_keeps_no_moments_and_its_conjugate_gradient_takes_more_than_they_would():
+    """And its passes store what others compute again."""
+    policy, cfg = qwen(**_NARROW), one_prompt(16, OptimConfig(), algo=AlgoConfig(name="trpo", group_size=2))
+    part, numel = need_of(policy, cfg, prompt=1).parts(), policy.num_parameters()
+    assert part["optimiser"] == 0 and part["checkpoint"] == 4 * numel
+    assert part["gradients"] == 52 * numel
+    recomputed = replace(cfg, optim=OptimConfig(recompute=True))
+    assert need_of(policy, recomputed, prompt=1).parts()["activations"] == part["activations"]
+
+
 def test_memory_parts_count_the_adapter_alone_with_lora():
     policy, lora = tiny_model(vocabulary=300, width=64, layers=2), LoraConfig(rank=2)
     numel = sum(parameter.numel() for parameter in policy.parameters())

@@ -14,7 +14,7 @@ from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import VLLM_CPU_HEAD_SIZES, make_engine, training_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
 from reasoner.runs.run_dir import FORMAT
-from tests.fixtures.tiny import save_tiny
+from tests.fixtures.tiny import perturbed, save_tiny
 
 
 @pytest.mark.vllm
@@ -48,6 +48,16 @@ def test_evaluation_of_such_a_model_names_the_engine_that_it_gets(tmp_path):
     factory.close()
     with pytest.raises(ValueError, match="16 values"):  # vLLM where it was named, and no other in its place
         EngineFactory(model, model.engine_config("vllm"), seed=0, longest_prompt=8)()
+
+
+def test_model_that_is_replaced_before_it_is_loaded_is_refused(tmp_path):
+    """As the best checkpoint of a run that trains: responses would be stored by the fingerprint of the former one."""
+    model = ModelSpec.of(str(save_tiny(tmp_path)), runs=tmp_path, max_tokens=8)
+    factory = EngineFactory(model, model.engine_config("transformers"), seed=0, longest_prompt=8)
+    assert model.fingerprint
+    perturbed(tmp_path, 1).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="replaced"):
+        factory()
 
 
 def test_run_that_computed_in_bfloat16_is_sampled_in_it(tmp_path):

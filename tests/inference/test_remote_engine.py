@@ -105,6 +105,15 @@ def test_gap_to_the_policy_is_rounding_after_each_update_and_completions_carry_i
     engine.close()
 
 
+def test_server_of_a_run_that_lives_refuses_another_one_until_it_has_ended(servers, folder):
+    cfg = EngineConfig(urls=servers[0].url)
+    first = make_engine(cfg, folder, max_model_len=512, seed=0, run="runs/first")
+    with pytest.raises(ValueError, match="runs/first"):
+        make_engine(cfg, folder, max_model_len=512, seed=0, run="runs/second")
+    first.close()
+    make_engine(cfg, folder, max_model_len=512, seed=0, run="runs/second").close()
+
+
 def test_merged_weights_of_lora_are_sent_and_an_adapter_is_refused(servers, folder, prompts):
     engine, policy = engine_of(servers, folder), load_policy(folder, device=CPU)
     add_adapter(policy, LoraConfig(rank=2), seed=0)

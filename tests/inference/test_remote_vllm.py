@@ -61,7 +61,9 @@ def test_completions_equal_in_process_ones_and_weights_follow_the_policy(servers
     _, urls = servers
     tokenizer, model = load_tokenizer(BASE), load_policy(BASE, device=torch.device("cpu"))
     prompts = [render(problem, load_template("r1-zero"), tokenizer) for problem in problems("train", 16)]
-    remote = make_engine(EngineConfig(urls=urls), BASE, max_model_len=512, seed=0)
+    remote = make_engine(EngineConfig(urls=urls), BASE, max_model_len=512, seed=0, run="runs/first")
+    with pytest.raises(ValueError, match="runs/first"):  # another run, while that one lives
+        make_engine(EngineConfig(urls=urls), BASE, max_model_len=512, seed=0)
     local = make_engine(EngineConfig(name="vllm"), BASE, max_model_len=512, seed=0)
     sampled = [engine.generate(prompts, SAMPLED, seeds(prompts, num=8, start=2**62)) for engine in (remote, local)]
     pairs = [pair for rows in zip(*sampled, strict=True) for pair in zip(*rows, strict=True)]

@@ -42,11 +42,11 @@ def test_completion_with_a_value_that_is_none_is_a_fault_of_the_server():
         assert len(str(error.value)) < 300, answer
 
 
-PREPARED = {"model": "m", "identity": {"a": 1}, "has_own_sampler": True, "max_model_len": 64}
+PREPARED = {"model": "m", "identity": {"a": 1}, "has_own_sampler": True, "max_model_len": 64, "held_by": ""}
 
 
 def test_server_says_what_it_is_in_typed_values():
-    assert parse_server_info({"results": [PREPARED]}) == ServerInfo("m", {"a": 1}, True, 64)
+    assert parse_server_info({"results": [PREPARED]}) == ServerInfo("m", {"a": 1}, True, 64, "")
     for name, value in {"model": 3, "identity": [1], "max_model_len": 1e400, "has_own_sampler": 1}.items():
         with pytest.raises(ServerError, match="malformed answer"):
             parse_server_info({"results": [PREPARED | {name: value}]})

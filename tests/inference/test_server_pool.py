@@ -21,7 +21,7 @@ class Weights:
     """Weights without content."""
 
     def __init__(self):
-        self.version = ""
+        self.version = self.path = self.run = ""
 
     async def send(self, post):
         await post("/collective_rpc", {"method": "load_weight_file", "kwargs": {"version": self.version}})
@@ -269,6 +269,30 @@ def test_start_waits_and_then_names_the_address(capfd):
         asyncio.run(pool_of([url], seconds=0.4).connect())
     assert time.monotonic() - begin >= 0.4
     assert f"waiting for the server {url}, up to 0.4 s" in capfd.readouterr().err
+
+
+def answer_health_by_404(server):
+    """As a proxy does before its server is there."""
+    control = server._control
+    server._control = lambda path, body: {}[path] if path == "/health" else control(path, body)
+    return control
+
+
+def test_start_waits_for_a_server_behind_a_proxy_that_answers_404(servers):
+    control = answer_health_by_404(servers[0])
+    timer = threading.Timer(0.5, setattr, (servers[0], "_control", control))
+    timer.start()
+    connect(pool_of(servers))
+    timer.join()
+
+
+def test_server_whose_health_turns_into_404_during_sampling_is_left_out(servers, monkeypatch):
+    monkeypatch.setattr(server_dispatch, "_HEALTH_INTERVAL", 0.1)
+    pool, requests = connect(pool_of(servers)), requests_of()
+    answer_health_by_404(servers[1])
+    servers[0].seconds = servers[1].seconds = 0.3
+    assert sample(pool, requests) == expected(requests)
+    assert [server.is_ready for server in pool.servers] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import reasoner.recipes.pipeline as pipeline_module
 from reasoner.cli.main import main
 from reasoner.recipes.pipeline import Pipeline
 from reasoner.recipes.r1 import R1Settings, r1
@@ -75,6 +76,22 @@ def test_samples_of_the_stages_are_of_different_problems_and_mix_is_a_second_sou
 def test_problems_that_a_run_validates_on_are_not_sampled():
     own = calls(R1Settings(data="gsm8k"))
     assert "data='gsm8k?without_sample=200'" in own["cold-samples"] and "data='gsm8k'" in own["rl"]
+
+
+def test_finetuned_models_are_evaluated_on_the_benchmark_that_is_trained_on():
+    finetunings = ("cold-sft", "sft", "student")
+    own = calls(R1Settings(data="gsm8k", student="small"), "sft:validation.interval=0")
+    assert all("'eval.heldout': 'gsm8k:test'" in own[name] for name in finetunings)
+    assert ["'validation.data': 'gsm8k?sample=200'" in own[name] for name in finetunings] == [True, False, True]
+
+
+def test_check_reads_each_problem_set_once(monkeypatch):
+    specs = []
+    monkeypatch.setattr(pipeline_module, "check_problems", lambda spec, **_: specs.append(spec))
+    pipeline = Pipeline("p", Path("runs"), {})
+    r1(pipeline, DEFAULTS)
+    pipeline.check(download=False)
+    assert sorted(specs) == ["generated", "generated:heldout", "generated:validation"]
 
 
 def test_stages_whose_settings_are_empty_are_left_out():
