@@ -35,7 +35,7 @@ from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.units import UNITS, unit
 from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Reals, Value, all_equal, names
-from verifiers.normalise import canonical
+from verifiers.normalise import canonical, visible
 from verifiers.score import Judgement, Verdict
 
 _LABEL = re.compile(r"\\(?:textbf|text|mathrm|mathbf|bf|rm)\s*\{\s*\(?([A-J])\)?\s*[.:]?\s*\}")
@@ -112,7 +112,7 @@ def read_question(text: str) -> Question:
     """What the text of a question says about its answer."""
     if len(text) > _MAX_CHARACTERS:
         return Question()
-    choices = _choices(text)
+    choices = _choices(text := visible(text))
     form = next((name for name, pattern in _FORMS if pattern.search(text)), "")
     if choices:
         return Question(choices, form=form)

@@ -44,8 +44,8 @@ _ENVIRONMENT = re.compile(r"\s*\{([A-Za-z]+)(\*?)\}")
 _COLUMNS = re.compile(r"\{[lcr| ]*\}|\{\*\{[0-9]+\}\{[lcr| ]*\}\}")
 _BRACED = re.compile(r"\{([^{}]*)\}")
 _NUMERAL = re.compile(r"(?=.*[a-z])[a-z0-9]{2,}")  # the digits of a number: \\overline{abc}
-_SILENT = '"$~\u200b\ufeff\u2061\u2062'
-_IGNORED = '"$\u200b\ufeff\u2061\u2062'  # leave no space either
+_SILENT = '"$~\u2061\u2062'
+_IGNORED = '"$\u2061\u2062'  # leave no space either
 _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z{}])")
 _SINGLE = re.compile(r"(?<!\\)\\(?!\\)")
 
