@@ -27,6 +27,7 @@ from verifiers.answers.forms import (
     is_quotient,
     num_factors,
     numbers_in,
+    worked_out,
 )
 from verifiers.answers.layer import letter_of, read, read_with_units, split_letter, wording, words_of
 from verifiers.answers.rationals import NoValueError, TooLargeError
@@ -194,8 +195,10 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     last = _EQUALS.split(answer)[-1]
     value = _forms_of(last)
     stated = _forms_of(answer) | value
-    if stated & question_forms - expected:
-        return True
+    written = stated, question_forms, expected
+    for said, asked, known in (written, ({*map(worked_out, each)} for each in written)):  # (2+1)x is 3x said back
+        if said & asked - known:
+            return True
     for text in _sides_of(formulas):
         parts = list(filter(_is_compound, _forms_of(text)))
         is_there = canonical(text) in canonical(last) or _is_in_one(parts, value)
