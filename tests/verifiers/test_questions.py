@@ -35,6 +35,8 @@ CASES = [
     (WORDS, "(B) square", "B", True, True),
     (AMC, r"24\pi", r"(C)\ 24\pi", False, True),
     (AMC, r"24\pi", r"24\pi or (C)", False, False),
+    ("Which? (a) $y = x$. (b) $y = 2x$. (c) $y = 3x$.", "(b)", "(b) $y = 2x$", True, True),
+    ("Which? (a) $y = x$. (b) $y = 2x$. (c) $y = 3x$.", "(b)", "(c) $y = 2x$", False, False),
     ("How many minutes does it take?", "120", "2 hours", True, False),
     ("How many minutes does it take?", "120", "120 minutes", True, True),
     ("How many minutes does it take?", "120", "120 hours", False, True),

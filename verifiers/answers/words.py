@@ -126,7 +126,7 @@ _DENIALS = "not never nor cannot maybe perhaps possibly probably (?:un)?likely"
 _DOUBT = re.compile(
     r"\?|≈|\\approx|~|[!/]=|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|^one is\b|"
     + any_of(
-        f"{_DENIALS} no none nobody n?either except unless if whether where but however otherwise instead "
+        f"{_DENIALS} no none nobody nothing n?either except unless if whether where but however otherwise instead "
         "rather without such_as usually sometimes seems? should would could "
         "might may let says? said try guess\\w* think\\w* thought believe\\w* suppos\\w+ assum\\w+ claim(?:s|ed) "
         "expect\\w* estimat\\w* unsure doubt\\w* unknown wrong error incorrect false impossible mistake naive "
