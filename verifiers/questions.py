@@ -174,7 +174,8 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
         return judgement
     finding = _by_question(gold, answer, question)
     is_correct, layer = finding or (bool(judgement), judgement.layer)
-    if is_correct and layer not in ("identical", "tolerance", "choice") and _is_said_back(gold, answer, question.formulas):
+    is_own_form = layer in ("identical", "tolerance", "choice")
+    if is_correct and not is_own_form and _is_said_back(gold, answer, question.formulas):
         finding = False, "undone"
     if finding is None:
         return judgement

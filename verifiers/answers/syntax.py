@@ -24,22 +24,8 @@ _STYLE_WORDS = (
     "underbrace overbrace"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
-INVISIBLE = frozenset(
-    [
-        "color",
-        "textcolor",
-        "colorbox",
-        "fcolorbox",
-        "tag",
-        "label",
-        "hspace",
-        "vspace",
-        "hphantom",
-        "phantom",
-        "vphantom",
-        "require",
-    ]
-)  # with an argument that is not part of the answer
+_INVISIBLE_WORDS = "color textcolor colorbox fcolorbox tag label hspace vspace hphantom phantom vphantom require"
+INVISIBLE = frozenset(_INVISIBLE_WORDS.split())  # with an argument that is not part of the answer
 FORMULAS = frozenset(["math", "displaymath", "equation", "center"])  # environments that leave no token
 _TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf texttt textsc textmd hbox emph textup"
 TEXT_STYLES = frozenset(_TEXT_STYLE_WORDS.split())

@@ -252,13 +252,6 @@ def number_in_front(tokens: Sequence[Token]) -> list[Token]:
 def number_tokens(value: Fraction, gap: bool) -> list[Token]:
     if value.denominator == 1:
         return [Token("number", str(value.numerator), gap)]
-    texts = (
-        ("function", "frac"),
-        ("sign", "{"),
-        ("number", str(value.numerator)),
-        ("sign", "}"),
-        ("sign", "{"),
-        ("number", str(value.denominator)),
-        ("sign", "}"),
-    )
-    return [Token(kind, text, gap) for kind, text in texts]
+    texts = ("{", str(value.numerator), "}", "{", str(value.denominator), "}")
+    braced = [Token("number" if text.isdigit() else "sign", text, gap) for text in texts]
+    return [Token("function", "frac", gap), *braced]
