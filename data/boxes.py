@@ -13,7 +13,7 @@ _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 _SPACE = r"(?:[\s$~]|\\[()\[\],;: ]|\\q?quad(?![a-z]))*"
 _NAME = r"[A-Za-z](?:_\w|_\{\w{1,3}\})?"
 _JOINT = re.compile(
-    rf"\}}{_SPACE}[,;]?{_SPACE}(?:(?:\\text\s?\{{\s?)?(and|or)\s?\}}?)?{_SPACE}"
+    rf"\}}{_SPACE}[,;，；、]?{_SPACE}(?:(?:\\text\s?\{{\s?)?(and|or|和|与|或)\s?\}}?)?{_SPACE}"
     rf"(?:{_NAME}{_SPACE}={_SPACE})?\\(?:boxed|fbox)\s*\{{"
 )
 _NAMED = re.compile(rf"(?<![A-Za-z_\\])({_NAME}){_SPACE}={_SPACE}\\(?:boxed|fbox)\s*\{{$")
@@ -81,7 +81,7 @@ def final_boxes(text: str) -> str | None:
 def _is_joint(text: str) -> bool:
     """Whether a text between the contents of two boxes joins them."""
     match = _JOINT.fullmatch(text) if len(text) <= _MAX_JOINT else None
-    return match is not None and (match[1] is not None or not {",", ";"}.isdisjoint(_THIN_SPACE.sub("", text)))
+    return match is not None and (match[1] is not None or not set(",;，；、").isdisjoint(_THIN_SPACE.sub("", text)))
 
 
 def final_answer(solution: str) -> str:

@@ -13,6 +13,7 @@ from numbers import Real
 from data.boxes import final_boxes
 from verifiers.answers.layer import read
 from verifiers.answers.words import any_of, changes_answer, has_doubt
+from verifiers.normalise import visible
 
 # One formula between maths delimiters, text in bold, and what some solutions end with.
 _FORMULA = re.compile(
@@ -22,6 +23,7 @@ _FORMULA = re.compile(
 _BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
 _TAG = re.compile(r"<(b|strong|i|em|u|mark)>([^<>]*)</\1>\.?", re.IGNORECASE)  # HTML
 _HOPE = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
+_STRUCK = re.compile(r"(?<![^\s(\[{*_])~~(?=[^\s~])[^~\n]*(?<=\S)~~(?![^\s.,;:!?)\]}*_])")  # in Markdown: ~~withdrawn~~
 # The line of a longer text that gives the answer.
 _ANSWER_LINE = re.compile(r"\n[ \t*_#]*(?:the )?final answer[ \t*_]*:[ \t*_\n]*(?=\S)", re.IGNORECASE)
 _MARK = re.compile(r"^[ \t]*(?:(\d{1,2})\.|(\d{1,2})\)|\((\d{1,2})\)|([-*•–]))[ \t]+(?=\S)", re.MULTILINE)  # of a list
@@ -88,7 +90,7 @@ def texts_of(text: str) -> tuple[str, str]:
 
     They are the same where the grammar reads the whole, and where it states no value.
     """
-    box = final_boxes(text)
+    box = final_boxes(text := visible(text))
     whole = _without_markup(text if box is None else box)
     is_sentence = len(whole) <= _MAX_SENTENCE and not (_NO_WORDS.fullmatch(whole) or _is_value(whole))
     return whole, (stated_value(whole) if is_sentence else None) or whole
@@ -104,7 +106,9 @@ def answer_part(text: str) -> str:
 
 
 def _without_markup(text: str) -> str:
-    """The text without headings, bold and code marks."""
+    """The text without headings, bold and code marks, and without what is struck through."""
+    if "~~" in text:
+        text = _STRUCK.sub("", text)
     if "hope" in text:
         text = _HOPE.sub("", text)
     text = text.strip().rstrip("\\").strip()

@@ -16,6 +16,7 @@ from verifiers.answers.tokens import spans
 from verifiers.answers.values import Amount, Collection, Expression, Literal, Value, is_undone
 from verifiers.format import blocks, is_empty
 from verifiers.limits import too_long
+from verifiers.normalise import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ Span = tuple[Token, int, int]  # with the places where it begins and ends in the
 
 def last_number(text: str) -> str | None:
     """The last number in a text, as written there; None without one."""
+    text = visible(text)
     for _ in range(_MAX_LINES):
         if (digit := _DIGIT.search(text[::-1])) is None:
             return None

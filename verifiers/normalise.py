@@ -16,6 +16,10 @@ from verifiers.limits import MAX_DIGITS
 
 _PLAIN_NUMBER = re.compile(r"\$?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\$?")  # most answers: nothing to rewrite
 
+# Format characters (Unicode's Cf) that print nothing and leave the order: soft hyphen, marks of width and direction.
+_NO_WIDTH = dict.fromkeys(
+    [0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), 0x2060, 0x2066, 0x2068, 0x2069, 0xFEFF, *range(0xE0001, 0xE0080)]
+)
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿ", "0123456789+-()n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SIGNS = str.maketrans(
@@ -23,7 +27,7 @@ _SIGNS = str.maketrans(
         "−": "-", "–": "-", "—": "-", "÷": "/", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "±": r"\pm ",
         "√": r"\sqrt ",
         "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∪": r"\cup ", "∞": r"\infty ", "°": r"\degree ",
-        "π": r"\pi ", "\u00a0": " ", "\u200b": "", "\ufeff": "",
+        "π": r"\pi ", "\u00a0": " ",
     }
 )  # fmt: skip
 
@@ -55,6 +59,11 @@ _IDLE_SPACE = re.compile(r"(?<![0-9A-Za-z,.])\s+(?![A-Za-z]{2})|(?<=\.)\s+(?!\d|
 # A wide space, a line break, or the end of one formula and the begin of the next.
 _BORDER = re.compile(r"\\q?quad(?![a-zA-Z])|\n|(?<=[^\s$])\$\s*\$(?=[^\s$])|\\\)\s*\\\(|\\\]\s*\\\[")
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
+
+
+def visible(text: str) -> str:
+    """A text without the characters that a reader cannot see."""
+    return text if text.isascii() else text.translate(_NO_WIDTH)
 
 
 @lru_cache(maxsize=4096)

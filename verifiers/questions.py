@@ -27,6 +27,7 @@ from verifiers.answers.forms import (
     is_quotient,
     num_factors,
     numbers_in,
+    worked_out,
 )
 from verifiers.answers.layer import letter_of, read, read_with_units, split_letter, wording, words_of
 from verifiers.answers.rationals import NoValueError, TooLargeError
@@ -35,7 +36,7 @@ from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.units import UNITS, unit
 from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Reals, Value, all_equal, names
-from verifiers.normalise import canonical
+from verifiers.normalise import canonical, visible
 from verifiers.score import Judgement, Verdict
 
 _LABEL = re.compile(r"\\(?:textbf|text|mathrm|mathbf|bf|rm)\s*\{\s*\(?([A-J])\)?\s*[.:]?\s*\}")
@@ -112,7 +113,7 @@ def read_question(text: str) -> Question:
     """What the text of a question says about its answer."""
     if len(text) > _MAX_CHARACTERS:
         return Question()
-    choices = _choices(text)
+    choices = _choices(text := visible(text))
     form = next((name for name, pattern in _FORMS if pattern.search(text)), "")
     if choices:
         return Question(choices, form=form)
@@ -173,7 +174,8 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
         return judgement
     finding = _by_question(gold, answer, question)
     is_correct, layer = finding or (bool(judgement), judgement.layer)
-    if is_correct and layer not in ("identical", "tolerance") and _is_said_back(gold, answer, question.formulas):
+    is_own_form = layer in ("identical", "tolerance", "choice")
+    if is_correct and not is_own_form and _is_said_back(gold, answer, question.formulas):
         finding = False, "undone"
     if finding is None:
         return judgement
@@ -194,8 +196,10 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     last = _EQUALS.split(answer)[-1]
     value = _forms_of(last)
     stated = _forms_of(answer) | value
-    if stated & question_forms - expected:
-        return True
+    written = stated, question_forms, expected
+    for said, asked, known in (written, ({*map(worked_out, each)} for each in written)):  # (2+1)x is 3x said back
+        if said & asked - known:
+            return True
     for text in _sides_of(formulas):
         parts = list(filter(_is_compound, _forms_of(text)))
         is_there = canonical(text) in canonical(last) or _is_in_one(parts, value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from data import Problem
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Prompt, RolloutGroup
-from verifiers import VerifierPool
+from verifiers import VerifierPool, grade
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class ControlContext:
 
 
 def shuffled_answers(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]:
-    """Give each problem the gold answer of another one of its family (verifier and subject), in a seeded order. Returns
-    the changed problems by id. ValueError for a family whose problems all have the same answer, and for problems of
-    an environment.
+    """Give each problem the gold answer of another one of its family (verifier and subject), in a seeded order, that is
+    no right answer to it. Returns the changed problems by id. ValueError for a family whose problems all have the same
+    answer, and for problems of an environment.
     """
     families: dict[tuple[str, str | None], list[Problem]] = {}
     for prompt in prompts:
@@ -41,11 +41,17 @@ def shuffled_answers(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]
         order = sorted(problems, key=lambda problem: sample_seed(seed, "wrong gold", problem.id, 0))
         for place, problem in enumerate(order):
             after = (order[(place + i) % len(order)].answer for i in range(1, len(order)))
-            answer = next((other for other in after if other != problem.answer), None)
+            answer = next((other for other in after if not _is_right(other, problem)), None)
             if answer is None:
                 raise ValueError(f"wrong gold answers: all problems of {family} have the answer {problem.answer!r}")
             by_id[problem.id] = replace(problem, answer=answer)
     return by_id
+
+
+def _is_right(answer: str, problem: Problem) -> bool:
+    """Whether an answer and the problem's gold are correct beside one another, in one direction at least."""
+    pairs = (answer, problem.answer), (problem.answer, answer)
+    return any(grade(*pair, problem.verifier) for pair in pairs)
 
 
 def with_wrong_golds(prompts: Sequence[Prompt], share: float, seed: int) -> list[Prompt]:

@@ -30,6 +30,12 @@ from verifiers.answer_text import answer_part, texts_of
         ("It is more than $3$", "It is more than $3$"),
         ("$x<3$ or $x>5$", "$x<3$ or $x>5$"),
         ("2 + $x$", "2 + $x$"),
+        ("~~7~~", ""),
+        ("~~7~~ 8", "8"),
+        ("5~~cm", "5~~cm"),
+        ("1~~or~~2", "1~~or~~2"),
+        ("\u200e4\u20602\ufeff", "42"),
+        ("\u202e24", "\u202e24"),
     ],
 )
 def test_the_part_of_a_text_that_states_the_answer(text: str, answer: str) -> None:

@@ -35,6 +35,8 @@ CASES = [
     (WORDS, "(B) square", "B", True, True),
     (AMC, r"24\pi", r"(C)\ 24\pi", False, True),
     (AMC, r"24\pi", r"24\pi or (C)", False, False),
+    ("Which? (a) $y = x$. (b) $y = 2x$. (c) $y = 3x$.", "(b)", "(b) $y = 2x$", True, True),
+    ("Which? (a) $y = x$. (b) $y = 2x$. (c) $y = 3x$.", "(b)", "(c) $y = 2x$", False, False),
     ("How many minutes does it take?", "120", "2 hours", True, False),
     ("How many minutes does it take?", "120", "120 minutes", True, True),
     ("How many minutes does it take?", "120", "120 hours", False, True),
@@ -51,6 +53,9 @@ CASES = [
 
 # question, gold, answers that are the question said back, other answers that are right
 SAID_BACK = [
+    (r"Simplify $\sqrt{242}$.", r"11\sqrt2", [r"\sqrt{\frac{484}{2}}", r"\sqrt{(241+1)}"], [r"2^{1/2} \cdot 11"]),
+    ("Simplify $19x + 1 - 4x - 81$.", "15x - 80", ["(18+1)x + 1 - (3+1)x - 81"], ["5(3x - 16)"]),
+    (r"Write $1.\overline{27}$ as a fraction.", r"\frac{14}{11}", [], [r"\frac{28}{22}"]),
     ("Expand ${(x+2)(x+5)}$.", "x^2 + 7x + 10", ["(x+2)(x+5)", "(5+x)(2+x)", "y=(x+2)(x+5)"], ["10+7x+x^2"]),
     ("Expand ${(x+2)(x+5)}$.", "x^2 + 7x + 10", ["1(x+2)(x+5)+x-x", r"\frac{2(x+2)(x+5)}{2}", "x(x+7)+10"], []),
     (

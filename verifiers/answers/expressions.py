@@ -12,6 +12,7 @@ from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal
 from verifiers.answers.syntax import Token, Tokens, UnreadableError, at_signs, bracket_content, cut
 from verifiers.answers.tokens import ARROW
 from verifiers.answers.values import Node, add, divide, multiply, negate, number, symbol
+from verifiers.answers.words import is_denied
 
 MAX_DEPTH = 60
 _BEHIND = ("percent", "degrees")  # signs behind a number
@@ -259,7 +260,8 @@ def name_of(tokens: Tokens) -> str | None:
     if not tokens or tokens[0].kind not in ("letter", "word"):
         return None
     if tokens[0].kind == "word":
-        return " ".join(token.text for token in tokens) if all(token.kind == "word" for token in tokens) else None
+        name = " ".join(token.text for token in tokens)
+        return name if all(token.kind == "word" for token in tokens) and not is_denied(name) else None
     if len(tokens) > 1 and all(token.kind == "letter" and token.text.isupper() for token in tokens):
         ends = sorted((tokens[0].text, tokens[-1].text)) if is_angle else [tokens[0].text, tokens[-1].text]
         middle = "".join(token.text for token in tokens[1:-1])

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
+from math import prod
 from typing import Any
 
 from verifiers.answers.comparison import equal_expressions
@@ -125,6 +127,26 @@ def _combined(op: str, parts: list[Form], inverse: Callable[[Form], Form]) -> Fo
     if len(rest) == 1:
         return rest[0]
     return (op, rest) if rest else ("number", 0 if op == "add" else 1)
+
+
+def worked_out(part: Form) -> Form:
+    """A form with the sums, products and quotients of its numbers worked out: `(2+1)x` as `3x`."""
+    match part[0]:
+        case "add" | "mul":
+            inside = list(map(worked_out, part[1]))
+            numbers = [each[1] for each in inside if each[0] == "number"]
+            rest = [each for each in inside if each[0] != "number"]
+            value = Fraction(sum(numbers) if part[0] == "add" else prod(numbers))
+            parts = [*rest, ("number", value)] if numbers else rest
+            return _combined("add", parts, _opposite) if part[0] == "add" else _product(parts)
+        case "neg":
+            return _opposite(worked_out(part[1]))
+        case "inverse":
+            inner = worked_out(part[1])
+            return ("number", 1 / Fraction(inner[1])) if inner[0] == "number" and inner[1] else _reciprocal(inner)
+        case "power":
+            return _power(worked_out(part[2]), worked_out(part[3]))
+    return tuple(worked_out(each) if isinstance(each, tuple) and each else each for each in part)
 
 
 def _opposite(part: Form) -> Form:

@@ -134,7 +134,10 @@ _SIGNS = ("(", ")", "{", "}", ".", ":")
 _ARTICLES = ("the", "a", "an", "on", "in", "solutions")
 _STOPS = (".", ",", ";", ":", "!", "(", ")")
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
-_TURNS = ("but", "unless", "except", "or", "maybe", "if", "only", "provided", "sometimes", "depends")
+_TURN_WORDS = "but unless except or maybe if only provided sometimes depends probably perhaps possibly likely guess"
+_TURNS = tuple(_TURN_WORDS.split())
+_DENIALS = ("false", "wrong", "incorrect")
+_PAUSES = (",", ".", ";", ":", "!", "(", "-")
 _VERBS = ("is", "are", "was", "were", "be", "equals")
 _BOLD = {sign: letter for letter, sign in NUMBER_SETS.items()}  # \mathbf{C} is read as the set of complex numbers
 _LAYERS: dict[type, str] = {
@@ -349,7 +352,7 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
     words: list[str] = []
     is_open = False  # a word of single letters that may go on
     for token in tokens:
-        if token.kind not in ("word", "letter") and not token.is_sign(*_STOPS):
+        if (token.kind not in ("word", "letter") and not token.is_sign(*_STOPS)) or (token.text == "!" and not words):
             return ()
         if token.kind == "letter" and is_open and not token.gap:
             words[-1] += token.text.casefold()
@@ -365,8 +368,9 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     if wording(tokens) == gold:
         return True
     if gold[0] in _OPPOSITES and len(tokens) > 1 and tokens[0].text.casefold() == gold[0] and tokens[1].kind == "sign":
-        turns = (*_TURNS, _OPPOSITES[gold[0]])
-        return len(gold) == 1 and not any(token.text.casefold() in turns for token in tokens)  # yes, by induction
+        turns = (*_TURNS, _OPPOSITES[gold[0]], *(_DENIALS if gold[0] in ("yes", "true") else ()))
+        is_turned = any(token.text.casefold() in turns for token in tokens)
+        return len(gold) == 1 and tokens[1].is_sign(*_PAUSES) and not is_turned  # yes, by induction
     is_labelled = [token.is_sign(":") and before.is_word("answer", "winner") for before, token in pairwise(tokens)]
     labels = [place for place, is_label in enumerate(is_labelled, 2) if is_label]
     equals = [place for place, token in enumerate(tokens, 1) if token.is_sign("=")]

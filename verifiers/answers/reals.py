@@ -241,11 +241,11 @@ def as_reals(value: Value) -> Reals | None:
 
 
 def _union_of(items: tuple[Value, ...]) -> Reals | None:
-    """The union of intervals in a list; None where one is none."""
+    """The union of intervals in a list; None where one is none, or empty."""
     result = EMPTY
     for item in items:
         part = as_reals(item)
-        if part is None:
+        if part is None or part == EMPTY:
             return None
         result = union(result, part)
     return result

@@ -182,6 +182,8 @@ def _alternatives(values: list[Value]) -> Value:
     if any(isinstance(value, Family) for value in values):
         return _families(values)
     if any(isinstance(value, Reals) for value in values):
+        if EMPTY in values:
+            raise UnreadableError("a set, or none")
         result = EMPTY
         for value in values:
             result = union(result, numbers_in(value))

@@ -24,22 +24,8 @@ _STYLE_WORDS = (
     "underbrace overbrace"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
-INVISIBLE = frozenset(
-    [
-        "color",
-        "textcolor",
-        "colorbox",
-        "fcolorbox",
-        "tag",
-        "label",
-        "hspace",
-        "vspace",
-        "hphantom",
-        "phantom",
-        "vphantom",
-        "require",
-    ]
-)  # with an argument that is not part of the answer
+_INVISIBLE_WORDS = "color textcolor colorbox fcolorbox tag label hspace vspace hphantom phantom vphantom require"
+INVISIBLE = frozenset(_INVISIBLE_WORDS.split())  # with an argument that is not part of the answer
 FORMULAS = frozenset(["math", "displaymath", "equation", "center"])  # environments that leave no token
 _TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf texttt textsc textmd hbox emph textup"
 TEXT_STYLES = frozenset(_TEXT_STYLE_WORDS.split())
@@ -141,13 +127,13 @@ GLUED = tuple(_GLUED_NAMES.split())
 # Chinese words: conjunctions, relations, sets, units, scales, doubt, measure words, and what leads to an answer.
 HAN: dict[str, tuple[str, str]] = {
     **_by_pairs("word", "或者 or 或 or 和 and 且 and 与 and 为 is 是 is"),
-    **_by_pairs("sign", "无解 ∅ 空集 ∅ 正整数 ℤ1 整数 ℤ 自然数 ℕ 度 ° 约 ≈"),
-    **_by_pairs("sign", "大于等于 ≥ 小于等于 ≤ 不等于 ≠ 大于 > 小于 < 等于 ="),
+    **_by_pairs("sign", "无解 ∅ 空集 ∅ 正整数 ℤ1 整数 ℤ 自然数 ℕ 度 ° 约 ≈ 大约 ≈"),
+    **_by_pairs("sign", "大于等于 ≥ 小于等于 ≤ 不等于 ≠ 大于 > 小于 < 等于 = 最多 ≤ 至多 ≤ 最少 ≥ 至少 ≥"),
     **_by_pairs(
         "word", "公里 km 千米 km 厘米 cm 毫米 mm 米 m 千克 kg 公斤 kg 克 g 小时 hours 分钟 minutes 秒 s 天 days 元 yuan"
     ),
-    **_by_pairs("word", "百 hundred 千 thousand 万 myriad 亿 crore 半 half 倍 fold"),
-    **_by_pairs("word", "左右 approx 多 approx 余 approx 不 not 非 not 没 not"),
+    **_by_pairs("word", "百 hundred 千 thousand 万 myriad 萬 myriad 亿 crore 億 crore 打 dozen 半 half 倍 fold"),
+    **_by_pairs("word", "左右 approx 多 approx 余 approx 几 approx 不 not 非 not 没 not"),
     **dict.fromkeys("个只条人名本张件次种辆棵支岁", ("word", "things")),
     **dict.fromkeys(("选项", "选", "答案", "答", "故", "所以", "因此", "点", "正确"), ("", "")),
 }

@@ -34,6 +34,7 @@ _WIDE_SPACES = ("quad", "qquad")
 _FONTS = ("mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal")
 _BOLD = ("mathbf", "boldsymbol", "bm")
 _DOTS = {"dot": "\u0307", "ddot": "\u0308"}
+_MARKS = _DOTS | {"bar": "\u0304", "overline": "\u0304"}  # over one letter: the conjugate of z is not z
 _LINES = ("underline", "overline")  # also over and under numbers; any other accent makes a name of a letter
 _VECTORS = ("vec", "hat", "overrightarrow", "widehat")
 _ACCENTS = (*_LINES, *_VECTORS, *_DOTS, "bar", "tilde")
@@ -44,8 +45,8 @@ _ENVIRONMENT = re.compile(r"\s*\{([A-Za-z]+)(\*?)\}")
 _COLUMNS = re.compile(r"\{[lcr| ]*\}|\{\*\{[0-9]+\}\{[lcr| ]*\}\}")
 _BRACED = re.compile(r"\{([^{}]*)\}")
 _NUMERAL = re.compile(r"(?=.*[a-z])[a-z0-9]{2,}")  # the digits of a number: \\overline{abc}
-_SILENT = '"$~\u200b\ufeff\u2061\u2062'
-_IGNORED = '"$\u200b\ufeff\u2061\u2062'  # leave no space either
+_SILENT = '"$~\u2061\u2062'
+_IGNORED = '"$\u2061\u2062'  # leave no space either
 _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z{}])")
 _SINGLE = re.compile(r"(?<!\\)\\(?!\\)")
 
@@ -167,8 +168,9 @@ class _Reader(Scanner):
         self.gap = self.gap or kind == "text"
         if kind.startswith("mark "):  # \hat{84} is an estimate, not 84
             marked = self.tokens[int(kind.removeprefix("mark ")) :]
-            if not any(token.kind in ("letter", "word") for token in marked):
-                raise UnreadableError("an accent over a number")
+            is_name = marked and marked[0].kind in ("letter", "word")
+            if not is_name or any(token.is_sign("+", "-", "*", "/", "^") for token in marked):
+                raise UnreadableError("an accent over a value")
         if kind == "}" or kind.startswith("end "):
             self.sign(kind)
 
@@ -317,11 +319,12 @@ class _Reader(Scanner):
         elif name in _VECTORS and braced and len(content) == 2 and content.isalpha() and content.isupper():
             self.add("letter", content + ARROW)
             self.at += size
-        elif name in _DOTS and (content if braced else self.peek()).isalpha() and len(content if braced else "x") == 1:
-            self.add("letter", (content if braced else self.peek()) + _DOTS[name])
+        elif name in _MARKS and (content if braced else self.peek()).isalpha() and len(content if braced else "x") == 1:
+            self.add("letter", (content if braced else self.peek()) + _MARKS[name])
             self.at += size if braced else 1
         elif self.peek() == "{" and name not in _DOTS:
-            self._open("" if name in _LINES else f"mark {len(self.tokens)}")
+            is_name = name not in _LINES or (name == "overline" and re.search(r"[-+]", content))  # a conjugate
+            self._open(f"mark {len(self.tokens)}" if is_name else "")
         elif name not in _VECTORS or not self.peek().isalpha() or self.peek(1).isalpha():  # \vec b
             raise UnreadableError("accent")
 

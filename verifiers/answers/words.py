@@ -122,15 +122,16 @@ def any_of(words: str) -> str:
     return rf"(?<![\\{{])\b(?:{'|'.join(words.split()).replace('_', ' ')})\b"
 
 
+_DENIALS = "not never nor cannot maybe perhaps possibly probably (?:un)?likely"
 _DOUBT = re.compile(
-    r"\?|≈|\\approx|~|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|"
+    r"\?|≈|\\approx|~|[!/]=|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|^one is\b|"
     + any_of(
-        "not? never none nobody nor n?either cannot except unless if whether where but however otherwise instead "
-        "rather without maybe perhaps possibly probably (?:un)?likely usually sometimes seems? should would could "
+        f"{_DENIALS} no none nobody nothing n?either except unless if whether where but however otherwise instead "
+        "rather without such_as usually sometimes seems? should would could "
         "might may let says? said try guess\\w* think\\w* thought believe\\w* suppos\\w+ assum\\w+ claim(?:s|ed) "
         "expect\\w* estimat\\w* unsure doubt\\w* unknown wrong error incorrect false impossible mistake naive "
         "ignor\\w+ exclud\\w+ reject\\w* discard\\w* ruled? contradict\\w* fail\\w* almost nearly about around "
-        "approx\\w* circa roughly near close hint example cases? bounds? previous old former (?:an)?other "
+        "approx\\w* circa ca roughly near close hint example cases? bounds? previous old former (?:an)?other "
         "candidates? given_that that_is up_to until then_some at_(?:least|most|first) or_(?:so|more|less) "
         "(?:one|first|second|third)_(?:possible|solution|root|of)"
     ),
@@ -151,6 +152,16 @@ _CHANGE = re.compile(  # beside a value: another one is stated
 def has_doubt(text: str) -> bool:
     """Whether a text doubts, denies or asks."""
     return _DOUBT.search(text) is not None
+
+
+_DENIED_NAME = re.compile(
+    any_of(_DENIALS) + r"|\b(?:wrong|incorrect|false)(?: (?:answer|value|result))?$", re.IGNORECASE
+)
+
+
+def is_denied(name: str) -> bool:
+    """Whether a name in front of a value denies or doubts it: "not", "wrong answer"; "wrong answers" is a quantity."""
+    return _DENIED_NAME.search(name) is not None
 
 
 def changes_answer(text: str) -> bool:
@@ -241,13 +252,6 @@ def number_in_front(tokens: Sequence[Token]) -> list[Token]:
 def number_tokens(value: Fraction, gap: bool) -> list[Token]:
     if value.denominator == 1:
         return [Token("number", str(value.numerator), gap)]
-    texts = (
-        ("function", "frac"),
-        ("sign", "{"),
-        ("number", str(value.numerator)),
-        ("sign", "}"),
-        ("sign", "{"),
-        ("number", str(value.denominator)),
-        ("sign", "}"),
-    )
-    return [Token(kind, text, gap) for kind, text in texts]
+    texts = ("{", str(value.numerator), "}", "{", str(value.denominator), "}")
+    braced = [Token("number" if text.isdigit() else "sign", text, gap) for text in texts]
+    return [Token("function", "frac", gap), *braced]
