@@ -26,8 +26,8 @@ SMALLER = {
     "3-reading-a-run": {
         '"data.prompts_per_step": 8': '"data.prompts_per_step": 2',
         '"algo.group_size": 8': '"algo.group_size": 4',
-        '"sampling.max_tokens": 96': '"sampling.max_tokens": 48',
-        '"limit": 25, "num_samples": 4, "max_tokens": 96': '"limit": 4, "num_samples": 2, "max_tokens": 48',
+        '"sampling.max_tokens": 96': '"sampling.max_tokens": 24',
+        '"limit": 25, "num_samples": 4, "max_tokens": 96': '"limit": 4, "num_samples": 2, "max_tokens": 24',
     }
 }
 WHOLE = [path for path in NOTEBOOKS if path.stem in SMALLER]

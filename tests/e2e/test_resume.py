@@ -13,11 +13,12 @@ from reasoner.api.training import Run
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.tiny import save_tiny
 from tests.fixtures.trainings import contents, differing, flags
 
 FIXTURES = ROOT / "tests" / "fixtures"
 COMMON = {
-    "sampling.max_tokens": 24, "validation.interval": 2, "validation.problems": 2, "validation.samples": 2,
+    "sampling.max_tokens": 12, "validation.interval": 2, "validation.problems": 2, "validation.samples": 2,
     "eval.heldout_problems": 2, "eval.samples": 2, "run.save_interval": 2, "threads": 1, "run.name": "a",
 }  # fmt: skip
 SMALL = {"steps": 5, "data.prompts_per_step": 3, "algo.group_size": 4, "data.train": FIXTURES / "sums.jsonl"} | COMMON
@@ -27,9 +28,10 @@ SETTINGS = {"train": SMALL, "sft": SFT}
 
 
 @pytest.fixture(scope="module")
-def tiny(tiny_folder) -> tuple[object, ...]:
+def tiny(tmp_path_factory) -> tuple[object, ...]:
     """Flags of a tiny model, of which the penalty on long responses gives a gradient."""
-    return ("--engine.name", "transformers", "--preset", "base", "--model", tiny_folder)
+    folder = save_tiny(tmp_path_factory.mktemp("tiny"), layers=1)
+    return ("--engine.name", "transformers", "--preset", "base", "--model", folder)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import pytest
 from reasoner.cli.main import main
 from reasoner.runs.bands import SECONDS, Band
 from reasoner.runs.reference import REFERENCE, Reference, read_reference, write_reference
-from tests.fixtures.tiny import save_tiny
 from tests.fixtures.trainings import flags
 
 SMALL = {
@@ -15,7 +14,7 @@ SMALL = {
 
 
 @pytest.fixture
-def train(tmp_path, monkeypatch, capsys):
+def train(tmp_path, tiny_folder, monkeypatch, capsys):
     """Train six steps of a tiny model with a reference whose band of right answers is [low, high]; the log."""
     monkeypatch.setattr("reasoner.trainer.run.CHECKED_STEPS", 6)
 
@@ -23,8 +22,8 @@ def train(tmp_path, monkeypatch, capsys):
         band = Band(*((value,) * 20 for value in ((low + high) / 2, low, high)))
         bands = {"correct": band, SECONDS: band}
         write_reference(tmp_path / "r.json", Reference("mine", (0, 1, 2, 3), {}, {"optim.lr": 9.0}, bands))
-        model, settings = save_tiny(tmp_path / "tiny"), {"run.dir": tmp_path, "run.reference": tmp_path / "r.json"}
-        assert main(["train", *flags({"model": model} | settings | SMALL)]) == 0
+        settings = {"model": tiny_folder, "run.dir": tmp_path, "run.reference": tmp_path / "r.json"}
+        assert main(["train", *flags(settings | SMALL)]) == 0
         return capsys.readouterr().err
 
     return train

@@ -119,7 +119,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_setting_is_read_by_a_run_in_which_it_has_an_effect(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, used, model = set[str](), set(APPLIED_ELSEWHERE), save_tiny(folder / "model")
+    read, used, model = set[str](), set(APPLIED_ELSEWHERE), save_tiny(folder / "model", layers=1)
     record_reads(monkeypatch, read)
     for name, changes in RUNS.items():
         stage = {"preferences": "reward-model", "examples": "sft"}.get(name, "rl")

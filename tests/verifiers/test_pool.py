@@ -15,7 +15,7 @@ from data import Problem
 from data.child_process import CHECKOUT
 from tests.fixtures.processes import is_alive, wait_until_gone
 from verifiers import RewardWeights, Verdict, VerifierPool
-from verifiers.worker_process import WorkerProcess, grader_command
+from verifiers.worker_process import WorkerProcess
 
 ENDLESS = r"x+\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
 
@@ -34,7 +34,7 @@ EASY_VERDICTS = [Verdict.CORRECT if number % 3 == 0 else Verdict.WRONG for numbe
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[VerifierPool]:
-    with VerifierPool(workers=1, seconds=1.0) as pool:
+    with VerifierPool(workers=1, seconds=0.5) as pool:
         yield pool
 
 
@@ -58,7 +58,7 @@ def test_a_late_item_times_out_and_its_batch_goes_on(pool: VerifierPool) -> None
 
 def test_equal_late_answers_cost_one_limit_of_time() -> None:
     late = [(f"<think>{number}</think> <answer>{ENDLESS}</answer>", problem("x")) for number in range(8)]
-    with VerifierPool(workers=1, seconds=1.0) as fresh:
+    with VerifierPool(workers=1, seconds=0.5) as fresh:
         scores = fresh.score([*late, *EASY[:5]])
         assert [score.verdict for score in scores] == [*[Verdict.TIMED_OUT] * 8, *EASY_VERDICTS[:5]]
         assert {(score.extracted, score.well_formed, score.layer) for score in scores[:8]} == {(ENDLESS, True, "clock")}
@@ -234,7 +234,9 @@ def test_a_program_that_a_worker_has_started_ends_with_it(end: Callable[[WorkerP
 
 
 def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> None:
-    worker = WorkerProcess(grader_command(0.2, 1024), 0.2, CHECKOUT)
+    script = "from data.environments import worker; worker.ALARM_DELAY = 0\n"
+    script += "from verifiers.worker import serve; serve(0.2, 1024, preload=False)"
+    worker = WorkerProcess([sys.executable, "-c", script], 0.2, CHECKOUT)
     while not worker.is_ready:
         assert worker.events() is not None
     worker.send_batch("score", [0], [(response(ENDLESS), "x", "maths", "strict")])
