@@ -254,8 +254,10 @@ def _classes(one: EvalSample, pool: VerifierPool) -> tuple[int | None, ...]:
 
 
 def _ballot(score: Score) -> str | None:
-    """The answer that a response votes for; None where the grader could not read it."""
-    return score.extracted if score.verdict in (Verdict.CORRECT, Verdict.WRONG) else None
+    """The answer that a response votes for, as its text where it cannot be read: a vote does not depend on the gold, of
+    whose kind it depends whether such an answer is unparsable or wrong. None without an answer that was judged.
+    """
+    return score.extracted if score.verdict in (Verdict.CORRECT, Verdict.WRONG, Verdict.UNPARSABLE) else None
 
 
 def _mean(values: Sequence[float]) -> float:

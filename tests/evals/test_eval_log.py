@@ -59,7 +59,7 @@ def test_samples_have_lm_evals_format_can_be_regraded_and_are_rows_of_a_flat_tab
     rows = pq.read_table(folder / "samples.parquet").to_pylist()
     assert len(rows) == 6
     assert [row["correct"] for row in rows] == [True, False, False, False, True, False]
-    assert [row["class"] for row in rows] == [0, 1, None, None, None, None]
+    assert [row["class"] for row in rows] == [0, 1, 1, None, None, None]
     assert rows[3]["verdict"] == "no_answer" and rows[3]["answer"] is None
 
 

@@ -41,6 +41,13 @@ def test_cons_counts_equal_answers_as_one_vote(evaluation):
     assert evaluation.ties == pytest.approx(1 / 3)
 
 
+def test_an_answer_that_cannot_be_read_votes_by_its_text(pool):
+    one = evaluated(
+        {"a": [answering("4+"), answering(4), answering("4+")]}, pool, PROMPTS[:1], 3, ks=MetricKs((1,), (3,))
+    )
+    assert one.classes == ((1, 0, 1),) and one.metrics["cons@3"].value == 0
+
+
 def test_well_formed_and_lenient_shares_are_counted_and_of_no_well_formed_responses_unknown(evaluation, pool):
     well_formed = 3 + 4 + 2  # an empty answer is not well-formed
     assert evaluation.well_formed == pytest.approx(well_formed / 12)
