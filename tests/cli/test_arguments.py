@@ -28,7 +28,7 @@ def test_threads_are_those_of_torch(command, tmp_path, monkeypatch):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        assert main([command, "--threads", "1", "--engine", "nothing", "--data", str(SUMS)]) == 2
+        assert main([command, "--threads", "1", "--engine", "remote", "--data", str(SUMS)]) == 2
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
