@@ -33,7 +33,7 @@ class Recipe:
         return self.gpu != self.cpu
 
 
-# The embedded base on two CPU cores: some seven minutes. Four smaller updates a step end higher than one at 5e-4, which
+# The embedded base on two CPU cores: six to ten minutes. Four smaller updates a step end higher than one at 5e-4, which
 # the tables of algorithms and settings were measured with (docs/RESULTS.md, "What moves the result").
 _BASE = {
     "steps": 60,

@@ -41,7 +41,7 @@ def expected_time(resolved: RunSettings, *, is_new: bool) -> str:
     changed = [key for key, origin in resolved.origin.items() if origin not in ("default", "preset base")]
     is_default = all(key in _WITHOUT_EFFECT_ON_TIME or key.startswith("run.") for key in changed)
     is_measured = resolved.config.model == "base" and is_default and is_new
-    return "said after the first step" + ("; about seven minutes on two cores" if is_measured else "")
+    return "said after the first step" + ("; six to ten minutes on two cores" if is_measured else "")
 
 
 def _problems_line(cfg: Config, prompts: Sequence[Prompt]) -> str:
