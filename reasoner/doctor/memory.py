@@ -80,7 +80,7 @@ class MemoryEstimate:
         trained = num_adapter_parameters(model, cfg.lora) if is_lora else parameters
         critic = trained if algorithm.critic and algorithm.critic_backbone == "separate" else 0
         has_reference = cfg.algo.beta > 0 and not is_lora
-        is_trpo = algorithm.trust == "constrained"
+        is_trpo = self._is_trpo
         moments = 0 if is_trpo else 8 * trained
         checkpoint = 4 * trained + moments + 12 * critic  # written from a copy on a CPU
         part = {
@@ -128,9 +128,13 @@ class MemoryEstimate:
         return temporaries + (0 if self._recomputes else (model_sizes(self.model).layers - 1) * small)
 
     @property
+    def _is_trpo(self) -> bool:
+        return _algorithm_of(self.cfg.algo).trust == "constrained"
+
+    @property
     def _recomputes(self) -> bool:
         """Whether layers are computed again; those that TRPO derives twice are not."""
-        return self.cfg.optim.recompute and _algorithm_of(self.cfg.algo).trust != "constrained"
+        return self.cfg.optim.recompute and not self._is_trpo
 
     def fits_share(self, rows: int = 1) -> bool:
         """Whether vLLM's fraction of the GPU holds it with so many sequences. True without vLLM or GPU."""

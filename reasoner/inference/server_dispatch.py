@@ -121,9 +121,11 @@ class _Dispatch:
         """ServerError when the server's machine no longer answers; else it would be noticed after the limit only."""
         while True:
             await asyncio.sleep(_HEALTH_INTERVAL)
-            await request_json(
-                self.client, "GET", f"{server.url}/health", seconds=_HEALTH_SECONDS, what="GET /health while sampling"
-            )
+            url, what = f"{server.url}/health", "GET /health while sampling"
+            try:
+                await request_json(self.client, "GET", url, seconds=_HEALTH_SECONDS, what=what)
+            except RefusalError as error:  # another server would not refuse this one's health check
+                raise ServerError(str(error)) from error
 
     def _place(self, task: asyncio.Task[Any]) -> tuple[int, int]:
         """(place, number) of the request of a task; health checks come first."""
@@ -140,9 +142,7 @@ class _Dispatch:
             server.num_tokens -= request.num_tokens
         try:
             answer = task.result()
-        except (ServerError, TimeoutError, RefusalError) as error:
-            if request is not None and isinstance(error, RefusalError):
-                raise
+        except (ServerError, TimeoutError) as error:
             self._fail(server, request, error)
             return
         assert request is not None, "a health check ended without an error"
