@@ -14,7 +14,7 @@ from pathlib import Path
 from data.arithmetic import Operator, equation
 from data.one_step import SPLITS, split_of
 
-PROBLEMS = {"train": 3000, "validation": 60, "heldout": 600}
+PROBLEMS = {"train": 3000, "validation": 60, "heldout": 300}
 SEED = 0
 _TEXTS: dict[tuple[Operator, Operator], tuple[str, str]] = {
     ("+", "+"): (
@@ -42,7 +42,8 @@ _TEXTS: dict[tuple[Operator, Operator], tuple[str, str]] = {
         "Each of {b} friends has {a} dollars. They pay {c} dollars together. How many dollars are left?",
     ),
 }
-_RANGES = {"+": ((11, 99), (11, 99)), "-": ((30, 99), (2, 60)), "*": ((3, 29), (3, 9))}
+_RANGES = {"+": ((2, 30), (2, 9)), "-": ((5, 30), (2, 9)), "*": ((2, 9), (2, 9))}
+_LAST = 2, 9
 
 
 def problem(draw: random.Random, split: str) -> dict[str, str]:
@@ -50,7 +51,7 @@ def problem(draw: random.Random, split: str) -> dict[str, str]:
     while True:
         (first, second), texts = draw.choice(list(_TEXTS.items()))
         a, b = (draw.randint(*ends) for ends in _RANGES[first])
-        between, c = equation(a, first, b).value, draw.randint(2, 60)
+        between, c = equation(a, first, b).value, draw.randint(*_LAST)
         if between > c and {split_of(first, a, b), split_of(second, between, c)} == {split}:
             question = draw.choice(texts).format(a=a, b=b, c=c)
             return {"question": question, "answer": str(equation(between, second, c).value), "subject": first + second}
