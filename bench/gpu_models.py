@@ -129,14 +129,14 @@ def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "", **of
     with open_generator(cfg, prompts, load_template("r1-zero"), trainer, model_folder=folder) as generator:
         row("start of trainer and engine", clock() - start, "s")
         row("engine", generator.engine.name)
-        row("largest difference before", max_logprob_diff(generator.engine, trainer.policy, *probe), "nats")
+        row("largest difference before", max_logprob_diff(generator.engine, trainer.model, *probe), "nats")
         start = clock()
         own = certify_sync(trainer, generator)
         row("certificate", clock() - start, "s")
         row("mean difference after an update of every weight", own.changed, "nats")
         row("mean difference after the update back", own.restored, "nats")
         row("kinds of weights of which nothing is shown", f"{len(own.unseen)} of {own.groups}")
-        row("largest difference after", max_logprob_diff(generator.engine, trainer.policy, *probe), "nats")
+        row("largest difference after", max_logprob_diff(generator.engine, trainer.model, *probe), "nats")
     if preset == "base":  # as in a notebook that trains and evaluates; it takes vLLM's start once more
         start = clock()
         make_engine(cfg.engine, folder, max_model_len=256, seed=0).close()
@@ -293,13 +293,13 @@ def _measure_update(name: str, values: dict[str, object], folder: Path, length: 
         seconds.append(clock() - start)
     rate = GROUP * length / statistics.median(seconds[1:])
     trainer.free_gradients()
-    parameters = sum(p.numel() for p in trainer.policy.parameters())
+    parameters = sum(p.numel() for p in trainer.model.parameters())
     row(f"{name}: speed", rate, "tokens/s")
     if (ceilings := work / "ceilings.json").exists():
         operations = 4 if cfg.lora.rank else 6  # a parameter and token: frozen weights have no gradient
         share = operations * parameters * rate / json.loads(ceilings.read_text())["bfloat16"]
         row(f"{name}: share of the matrix ceiling", 100 * share, "%")
-    estimate = MemoryEstimate(trainer.policy, cfg, PROMPT, device().type, memory_of(device())[1])
+    estimate = MemoryEstimate(trainer.model, cfg, PROMPT, device().type, memory_of(device())[1])
     part = estimate.parts()
     held = sum(part[own] for own in ("weights", "gradients", "optimiser", "reference", "critic"))
     row(f"{name}: peak memory", peak_memory(device()) / 2**30, "GiB")

@@ -114,7 +114,7 @@ def weight_sync(folder: Path, work: Path, *, engine: str) -> float:
     ids = num_ids(load_tokenizer(folder))
     assert all(id < ids for group in groups for one in group.completions for id in one.token_ids), "ids without a text"
     assert methods == dict(vars(kind)), f"the engine has changed methods of {kind.__name__}"
-    return max(largest(logprobs_of(groups, trainer.policy, 1.0)), certificate.changed, certificate.restored)
+    return max(largest(logprobs_of(groups, trainer.model, 1.0)), certificate.changed, certificate.restored)
 
 
 def lora(folder: Path, work: Path, *, engine: str) -> float:
@@ -126,11 +126,11 @@ def lora(folder: Path, work: Path, *, engine: str) -> float:
     ) as running:
         trainer, generator = trainer_and_generator(folder, running, cfg)
         take_step(trainer)
-        generator.update_weights(trainer.policy, version=1)
+        generator.update_weights(trainer.model, version=1)
         groups = sample(running, prompts_of(folder), SamplingParams(num_samples=2, max_tokens=32))
-    sampled, own = logprobs_of(groups, trainer.policy, 1.0)
-    with adapter_off(trainer.policy):
-        without = logprobs_of(groups, trainer.policy, 1.0)[1]
+    sampled, own = logprobs_of(groups, trainer.model, 1.0)
+    with adapter_off(trainer.model):
+        without = logprobs_of(groups, trainer.model, 1.0)[1]
     assert largest((own, without)) > 10 * LIMIT, "the training step has not changed the adapter"
     return largest((sampled, own))
 
@@ -143,7 +143,7 @@ def gradient(folder: Path, work: Path, world: World = ALONE, **values: object) -
     """The gradient of a training step, whole."""
     trainer = make_trainer(settings(folder, work, **values), load_policy(folder, device=CPU), world=world)
     take_step(trainer)
-    return torch.cat([whole(p.grad).flatten() for p in trainer.policy.parameters() if p.grad is not None])
+    return torch.cat([whole(p.grad).flatten() for p in trainer.model.parameters() if p.grad is not None])
 
 
 def recomputation(folder: Path, work: Path) -> float | str:
@@ -207,7 +207,7 @@ def reloaded(trainer: Trainer, folder: Path, work: Path) -> float:
     run_dir, out = run_folder(work / "run", [], steps=1, model=str(folder)), work / "out"
     checkpoint.save(run_dir, 1, trainer, load_tokenizer(folder), keep=1)
     write_export(Export.of(run_dir, "last"), out)
-    own = logprobs_of_rows(trainer.policy, folder)
+    own = logprobs_of_rows(trainer.model, folder)
     return largest((logprobs_alone(out), own), (logprobs_of_rows(load_policy(out, device=CPU), out), own))
 
 

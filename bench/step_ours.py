@@ -51,7 +51,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
     sampling = SamplingParams(num_samples=workload.group, max_tokens=workload.longest)
     engine = make_engine(cfg.engine, folder, max_model_len=512, seed=0)
-    engine.update_weights(policy_state(trainer.policy), version=0)
+    engine.update_weights(policy_state(trainer.model), version=0)
     pool = VerifierPool()
     sampler.sample_tokens = _forced(ends := {}, sampler.sample_tokens)
 
@@ -85,7 +85,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
             told = train_step(trainer, batch)
         with meter.part("sync"):
             engine.wake_up()
-            engine.update_weights(policy_state(trainer.policy), version=number + 1)
+            engine.update_weights(policy_state(trainer.model), version=number + 1)
         moving = int(batch.lengths[(batch.advantages != 0).any(dim=1) | (workload.beta > 0)].sum())
         return {
             "seconds": meter.seconds,

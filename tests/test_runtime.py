@@ -105,7 +105,7 @@ def test_backward_pass_requires_deterministic_kernels_where_a_gpu_only_wishes_fo
 ):
     cfg = config(name=name)
     trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, deterministic=is_required)))
-    models = [trainer.policy, *([] if trainer.critic is None else [trainer.critic.base_model])]
+    models = [trainer.model, *([] if trainer.critic is None else [trainer.critic.base_model])]
     seen = []
     for model in models:
         weight = next(parameter for own, parameter in model.named_parameters() if own.endswith("q_proj.weight"))

@@ -88,7 +88,7 @@ class StepRunner:
         """(seconds, largest log-probability difference of engine and trainer, in nats) of a parity probe."""
         start, generator = time.monotonic(), self.generator
         sampling = replace(generator.sampling, num_samples=num, max_tokens=max_tokens)
-        sides, dtype = (generator.engine, self.trainer.policy), self.cfg.engine.dtype
+        sides, dtype = (generator.engine, self.trainer.model), self.cfg.engine.dtype
         logprob_diff = max_logprob_diff(*sides, prompts, sampling, dtype, generator.progress)
         return time.monotonic() - start, logprob_diff
 
@@ -142,7 +142,7 @@ def run_trial_step(runner: StepRunner, coming: Sequence[Prompt], samples: int, s
         progress.begin("first update")
         now, metrics, size = runner.train_step(first, now, Path(folder))
     start = time.monotonic()
-    runner.generator.update_weights(runner.trainer.policy, version=1)
+    runner.generator.update_weights(runner.trainer.model, version=1)
     sync = time.monotonic() - start
     merged = _merge_by_problem([*first, *others])
     probe_seconds, logprob_diff = runner.parity_probe(prompts[:NUM_PROMPTS], NUM_SAMPLES, NUM_TOKENS)

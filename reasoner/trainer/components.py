@@ -100,7 +100,7 @@ def build_trainer(
             resolve_model(name, runs=Path(cfg.run.dir)).resolve(): weight
             for name, weight in parse_reward_models(cfg.reward.model).items()
         }
-        model = load_reward_model(folder, device=trainer.policy.device)
+        model = load_reward_model(folder, device=trainer.model.device)
         trainer.critic.start_from(model, weight=weights.get(folder.resolve(), 1.0))
     return trainer
 
@@ -174,7 +174,7 @@ def open_generator(
                 cfg.engine,
                 model_folder,
                 # Not the whole context, which vLLM's cache has to hold once: 131,072 tokens of Llama 3.1 8B are 16 GiB.
-                max_model_len=min(context_length(trainer.policy), max(longest, PROBE_LENGTH)),
+                max_model_len=min(context_length(trainer.model), max(longest, PROBE_LENGTH)),
                 seed=cfg.seed,
                 adapter_rank=rank,
                 is_updated=True,
@@ -183,7 +183,7 @@ def open_generator(
                 turns=Turns(cfg.tools, cfg.prompt.style, template, environments, log),
             )
         stack.enter_context(closing(engine))
-        prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts](cuda_context(trainer.policy.device)))
+        prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts](cuda_context(trainer.model.device)))
         functions, spec, limits = [*reward_functions], cfg.reward.functions, cfg.verify
         if own := load_reward_functions(spec):  # they are called in a process of their own
             process = RewardProcess(spec, seconds=limits.seconds, memory_mib=limits.memory_mib)
@@ -198,11 +198,11 @@ def open_generator(
             sampling,
             cfg,
             reward_functions=functions,
-            reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
+            reward_models=load_reward_models(cfg, prompts, trainer.model.device),
             prefetcher=prefetcher,
             world=world,
             eval_world=eval_world,
             log=log,
         )
-        generator.update_weights(trainer.policy, version=trainer.steps_done)
+        generator.update_weights(trainer.model, version=trainer.steps_done)
         yield generator

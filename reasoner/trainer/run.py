@@ -283,7 +283,7 @@ class TrainingRun:
         plural = "s" * (self.step != 1)
         self.logger.log(f"{self.step} step{plural} done{own}; {self.logger.minutes():.1f} minutes of training in all")
         if self.callbacks.stops:  # a step ahead of the policy, the engine may have the weights of before
-            self.generator.update_weights(self.trainer.policy, version=self.step)
+            self.generator.update_weights(self.trainer.model, version=self.step)
         if self.heldout:
             with self.shutdown.interruptible():
                 evaluate_heldout(self.run_dir, self.generator, self.heldout, self.base, self.cfg)

@@ -30,7 +30,7 @@ def finetune(run: TrainingRun, split: ExampleSplit) -> None:
     for step, timer in run.steps():
         with timer.phase("time/train"):
             with run.save_if_interrupted():
-                batch = batch_of_step(split.training, step, run.cfg).to(trainer.policy.device)
+                batch = batch_of_step(split.training, step, run.cfg).to(trainer.model.device)
             generator.sleep()  # until the next validation, which needs the new weights
             update = train_on_examples(trainer, batch)
             trainer.free_gradients()
@@ -40,7 +40,7 @@ def finetune(run: TrainingRun, split: ExampleSplit) -> None:
         metrics = {"step": step, "num_tokens": num_tokens, **update}
         if run.is_validation_due(step, num_tokens):
             with timer.phase("time/weight_sync"):
-                generator.update_weights(trainer.policy, version=step + 1)  # wakes the engine up
+                generator.update_weights(trainer.model, version=step + 1)  # wakes the engine up
             metrics |= run.validate_if_due(step, num_tokens)
         run.record(step, metrics, timer.times(tokens_of_step))
         run.respond_to_alarms()
@@ -117,7 +117,7 @@ def without_unused_validation(resolved: RunSettings) -> RunSettings:
 
 def likelihood_validation(trainer: Trainer, examples: Sequence[Example]) -> Callable[[], dict[str, float]]:
     """What measures the likelihood of examples of problems that are not trained on (names: docs/METRICS.md)."""
-    batch = collate_examples(examples).to(trainer.policy.device) if examples else None
+    batch = collate_examples(examples).to(trainer.model.device) if examples else None
 
     def measure() -> dict[str, float]:
         if batch is None:

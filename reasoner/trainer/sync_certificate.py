@@ -44,7 +44,7 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
     and in fp8 where no change of one kind of weights is larger than that limit.
     """
     probe, dtype = _Probe(trainer, generator), generator.cfg.engine.dtype
-    limit = max(LIMITS[dtype], LIMITS["bfloat16"] if computes_in_bfloat16(trainer.policy) else 0.0)
+    limit = max(LIMITS[dtype], LIMITS["bfloat16"] if computes_in_bfloat16(trainer.model) else 0.0)
     comparisons = _comparisons(_groups(trainer), probe, limit)
     restored = probe.gap()
     stale = [name for name, (gap, _) in comparisons.items() if not gap <= limit]  # also where it is not a number
@@ -63,7 +63,7 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
             f"weights moves this model's log-probabilities by more than {limit:g} nats, what fp8 may round by; "
             "--engine.dtype bfloat16 or float32 can be checked"
         )
-    kind, has_lora = type(trainer.policy).__name__, has_adapter(trainer.policy)
+    kind, has_lora = type(trainer.model).__name__, has_adapter(trainer.model)
     return SyncCertificate(
         kind, generator.engine.name, dtype, has_lora, changed, restored, len(comparisons), unseen, limit
     )
@@ -72,7 +72,7 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
 def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:
     """The trained weights of each name, with * for the numbers of layers."""
     groups: dict[str, list[Tensor]] = {}
-    for name, weight in trained_parameters(trainer.policy):
+    for name, weight in trained_parameters(trainer.model):
         groups.setdefault(re.sub(r"\b\d+\b", "*", name), []).append(weight)
     return groups
 
@@ -179,7 +179,7 @@ class _Probe:
 
     def __init__(self, trainer: Trainer, generator: RolloutGenerator) -> None:
         self._trainer, self._generator = trainer, generator
-        num_ids = OutputLayer.of(trainer.policy).num_ids
+        num_ids = OutputLayer.of(trainer.model).num_ids
         ids = [(_STRIDE * number) % num_ids for number in range(_ROWS * _PROMPT_TOKENS)]
         rows = [tuple(ids[start : start + _PROMPT_TOKENS]) for start in range(0, len(ids), _PROMPT_TOKENS)]
         self._prompts = [Prompt(Problem("probe", "", "0"), "", "", row) for row in rows]
@@ -192,7 +192,7 @@ class _Probe:
         """Send the policy's weights to the engine -> the mean |difference| from the trainer on new completions, in
         nats: the largest mean of a rank.
         """
-        self._generator.update_weights(self._trainer.policy, version=self._trainer.steps_done)
+        self._generator.update_weights(self._trainer.model, version=self._trainer.steps_done)
         self._groups = sample(self._generator.engine, self._prompts, self._sampling)
         self._dtype = self._dtype or min(("float32", self._generator.cfg.engine.dtype), key=self._gap)
         return self._gap(self._dtype)
@@ -206,7 +206,7 @@ class _Probe:
         return self._compare(self._dtype)[1]
 
     def _compare(self, dtype: str) -> tuple[Tensor, Tensor]:
-        return logprobs_of(self._groups, self._trainer.policy, self._sampling.temperature, dtype)
+        return logprobs_of(self._groups, self._trainer.model, self._sampling.temperature, dtype)
 
     def mean(self, difference: Tensor) -> float:
         """The mean |difference|: the largest of all ranks."""

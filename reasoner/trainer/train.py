@@ -62,7 +62,7 @@ def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
             rows = writer.submit(_write_rollouts, run, step, rollouts.all, advantages, token_stats)
 
             with timer.phase("time/weight_sync"):
-                generator.update_weights(trainer.policy, version=step + 1, is_deferred=not is_synced)
+                generator.update_weights(trainer.model, version=step + 1, is_deferred=not is_synced)
 
             metrics = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all, run.world)}
             metrics |= update | generation_metrics(step, rollouts, generator)
@@ -132,7 +132,7 @@ def _parity(run: TrainingRun, rollouts: StepRollouts) -> dict[str, float]:
     generator, prompts = run.generator, [group.prompt for group in rollouts.all]
     with run.engine_may_fail("parity check"):
         gap = parity_check(
-            generator.engine, run.trainer.policy, prompts, generator.sampling, run.cfg.engine.dtype, generator.world
+            generator.engine, run.trainer.model, prompts, generator.sampling, run.cfg.engine.dtype, generator.world
         )
         return {"parity/logprob_diff_max": gap}
     return {}

@@ -110,11 +110,6 @@ class Trainer:
         self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others
 
     @property
-    def policy(self) -> PreTrainedModel:
-        """The model, where it is a policy."""
-        return self.model
-
-    @property
     def is_sharded(self) -> bool:
         """Whether the ranks hold shards of the models."""
         return self.passes.distributed.sharding != "replicated"

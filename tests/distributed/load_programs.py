@@ -56,10 +56,10 @@ def first_steps(
         trainer = loaded_trainer(world, folder, way, **options)
         loaded = {
             f"{kind}.{name}": whole(tensor.detach()).float().numpy().copy()
-            for kind, model in (("policy", trainer.policy), ("reference", trainer.reference))
+            for kind, model in (("policy", trainer.model), ("reference", trainer.reference))
             for name, tensor in [*model.named_parameters(), *model.named_buffers(remove_duplicate=False)]
         }
-        loaded |= {f"engine.{name}": own.float().numpy().copy() for name, own in policy_state(trainer.policy)}
+        loaded |= {f"engine.{name}": own.float().numpy().copy() for name, own in policy_state(trainer.model)}
         gradients: list[np.ndarray] = []
         record_gradients(trainer.optimizer, gradients)
         metrics = train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(3))))
@@ -81,7 +81,7 @@ def steps_and_traffic(world: World, way: str, folder: Path) -> tuple[np.ndarray,
     originals = {name: getattr(dist, name) for name in precisions}
     trainer = loaded_trainer(world, folder, way, dtype="bfloat16", recompute=True)
     batch = trainer.compute_advantages(trainer.prepare_batch(random_groups(3)))
-    _, parity = logprobs_of(random_groups(3), trainer.policy, 1.0)
+    _, parity = logprobs_of(random_groups(3), trainer.model, 1.0)
     gradients: list[np.ndarray] = []
     record_gradients(trainer.optimizer, gradients)
     with ExitStack() as stack:

@@ -100,16 +100,16 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
     checkpoint of the first one, which is left in the folder.
     """
     trainer, tokenizer = toy_trainer(world, weights), tiny_tokenizer()
-    before = {name: tensor.clone() for name, tensor in policy_state(trainer.policy)}
+    before = {name: tensor.clone() for name, tensor in policy_state(trainer.model)}
     toy_step(trainer, 0)
     state = trainer.optimizer.state_dict()["state"].values()
-    own = [*trainer.policy.parameters(), *(moments[name] for moments in state for name in ("exp_avg", "exp_avg_sq"))]
+    own = [*trainer.model.parameters(), *(moments[name] for moments in state for name in ("exp_avg", "exp_avg_sq"))]
     num_bytes = sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in own)
     path = checkpoint.save(folder, 1, trainer, tokenizer, keep=1, world=world)
     world.gather(None, "the checkpoint")
-    after = dict(policy_state(trainer.policy))
+    after = dict(policy_state(trainer.model))
     resumed = toy_trainer(world, weights)
-    load_weights(resumed.policy, path)
+    load_weights(resumed.model, path)
     checkpoint.load(path, resumed)
     return {
         "bytes": num_bytes,
@@ -120,7 +120,7 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
         "resumed": toy_step(resumed, 1),
         "gap": max(
             float((one - other).abs().max())
-            for (_, one), (_, other) in zip(policy_state(trainer.policy), policy_state(resumed.policy), strict=True)
+            for (_, one), (_, other) in zip(policy_state(trainer.model), policy_state(resumed.model), strict=True)
         ),
     }
 
@@ -154,7 +154,7 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
     toy_step(trainer, 0)
     prompts = [group.prompt for group in random_groups(3)]
     sampling = SamplingParams(num_samples=2)
-    gap = parity_check(ToyEngine(world, is_lost=False), trainer.policy, prompts, sampling, world=world)
+    gap = parity_check(ToyEngine(world, is_lost=False), trainer.model, prompts, sampling, world=world)
     engine, errors = ToyEngine(world, is_lost=True), []
     with (
         MetricsLogger(folder, steps=2, start=0, world=world) as logger,
@@ -175,7 +175,7 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
                 world.stripe(prompts, lambda own: engine.generate(own, sampling, [[0]] * len(own)), "the samples")
 
         def check() -> None:
-            parity_check(engine, trainer.policy, prompts, sampling, world=world)
+            parity_check(engine, trainer.model, prompts, sampling, world=world)
 
         for call in (check, sample):
             try:
@@ -192,6 +192,6 @@ def adapter_checkpoint(world: World, weights: str, folder: Path) -> dict[str, np
         toy_step(trainer, seed)
     path = checkpoint.save(folder, 2, trainer, tiny_tokenizer(), keep=1, world=world)
     world.gather(None, "the checkpoint")
-    load_weights(resumed.policy, path)
+    load_weights(resumed.model, path)
     checkpoint.load(path, resumed)
-    return {name: tensor.numpy() for name, tensor in policy_state(resumed.policy)}
+    return {name: tensor.numpy() for name, tensor in policy_state(resumed.model)}

@@ -82,7 +82,7 @@ def test_every_algorithm_has_the_gradient_of_one_process(weights, size):
 @pytest.mark.parametrize("weights", WAYS)
 def test_ranks_hold_half_of_the_weights_and_moments_move_every_weight_and_resume_with_the_same_bits(two_ranks, weights):
     results = [own[weights][1] for own in two_ranks]
-    parameters = sum(parameter.numel() for parameter in toy_trainer(ALONE, "replicated").policy.parameters())
+    parameters = sum(parameter.numel() for parameter in toy_trainer(ALONE, "replicated").model.parameters())
     held = [result["bytes"] for result in results]
     assert sum(held) == 12 * parameters
     assert max(held) < 0.52 * 12 * parameters  # 61 tokens are not divided evenly
@@ -96,9 +96,9 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
     result, path = two_ranks[0][weights][1], checkpoint.folder(folder / weights, 1)
     assert checkpoint.damage(path) == ""
     trainer, straight = toy_trainer(ALONE, "replicated"), toy_trainer(ALONE, "replicated")
-    load_weights(trainer.policy, path)
+    load_weights(trainer.model, path)
     assert checkpoint.load(path, trainer) == 1
-    for name, tensor in policy_state(trainer.policy):
+    for name, tensor in policy_state(trainer.model):
         assert np.array_equal(tensor.numpy(), result["state"][name])
     toy_step(straight, 0)
     own = checkpoint.save(folder / "one", 1, straight, load_tokenizer(path), keep=1)
@@ -106,7 +106,7 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
         whole = load_file(own / place / f"{stem}.safetensors").keys()
         one, other = (load_file(path / place / f"{stem}-0000{part}-of-00002.safetensors").keys() for part in (1, 2))
         assert one and other and not one & other and one | other == whole
-    assert AutoModelForCausalLM.from_pretrained(path).state_dict().keys() == straight.policy.state_dict().keys()
+    assert AutoModelForCausalLM.from_pretrained(path).state_dict().keys() == straight.model.state_dict().keys()
     assert toy_step(trainer, 1) == pytest.approx(result["continued"], rel=1e-3, abs=1e-5)
 
 
@@ -124,10 +124,10 @@ def test_critic_in_shards_starts_from_a_reward_model_as_a_whole_one_does(two_ran
 @pytest.mark.parametrize("weights", WAYS)
 def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
     trainer = shard_programs.toy_adapter_trainer(ALONE, "replicated")
-    untrained = dict(policy_state(trainer.policy))
+    untrained = dict(policy_state(trainer.model))
     for seed in (0, 1):
         toy_step(trainer, seed)
-    expected = dict(policy_state(trainer.policy))
+    expected = dict(policy_state(trainer.model))
     assert any(not torch.equal(untrained[name], tensor) for name, tensor in expected.items())
     for own in two_ranks:
         assert own[weights][2].keys() == expected.keys()

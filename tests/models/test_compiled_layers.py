@@ -56,7 +56,7 @@ def steps(*, compiles: bool, model=None, lora: bool = False, recompute: bool = F
     for seed in range(3):
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(4 + seed, seed=seed))))
         values += train_step(trainer, batch).values()
-    return values, torch.cat([own.detach().flatten() for own in trainer.policy.parameters() if own.requires_grad])
+    return values, torch.cat([own.detach().flatten() for own in trainer.model.parameters() if own.requires_grad])
 
 
 def assert_same(one, other):

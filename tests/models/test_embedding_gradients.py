@@ -31,7 +31,7 @@ def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
     captured = {}
 
     def capture(_):
-        captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()})
+        captured.update({name: p.grad.clone() for name, p in trainer.model.named_parameters()})
         return 1.0
 
     monkeypatch.setattr(trainer, "apply_gradient", capture)

@@ -60,14 +60,14 @@ def test_training_on_a_base_stored_in_bfloat16_is_equal_to_the_bit(tmp_path, mod
         assert metrics == other_metrics and metrics["grad_norm"] > 0
         if batch.ref_logprobs is not None:
             assert torch.equal(batch.ref_logprobs, other_batch.ref_logprobs)
-    adapters = [adapter_of(trainer.policy).tensors for trainer in (wide, narrow)]
+    adapters = [adapter_of(trainer.model).tensors for trainer in (wide, narrow)]
     assert all(torch.equal(tensor, adapters[1][name]) for name, tensor in adapters[0].items())
     assert any(bool(tensor.any()) for name, tensor in adapters[0].items() if ".lora_B." in name)
 
 
 def test_matrices_are_held_in_two_bytes_and_adapter_and_vectors_in_four(tmp_path):
     folder = saved(tmp_path, "llama", dtype=torch.float32)
-    policy = trainer_of(folder, "bfloat16").policy
+    policy = trainer_of(folder, "bfloat16").model
     in_bytes = {name: parameter.element_size() for name, parameter in policy.named_parameters()}
     trained = {name for name, _ in trained_parameters(policy)}
     assert {in_bytes[name] for name in trained} == {4}
@@ -79,8 +79,8 @@ def test_merged_weights_are_added_in_float32_to_the_base_that_is_held(tmp_path):
     trainer = trainer_of(saved(tmp_path, dtype=torch.float32), "bfloat16")
     for seed in range(2):
         step(trainer, seed)
-    adapter, held = adapter_of(trainer.policy), dict(trainer.policy.named_parameters())
-    for name, tensor in merged_state(trainer.policy):
+    adapter, held = adapter_of(trainer.model), dict(trainer.model.named_parameters())
+    for name, tensor in merged_state(trainer.model):
         layer = name.removesuffix(".weight")
         if layer not in adapter.layers or not name.endswith(".weight"):
             continue
@@ -92,7 +92,7 @@ def test_merged_weights_are_added_in_float32_to_the_base_that_is_held(tmp_path):
 def test_base_that_is_itself_an_adapter_is_merged_before_it_is_rounded(tmp_path):
     trainer = trainer_of(saved(tmp_path, dtype=torch.float32), "float32")
     step(trainer, 0)
-    save_policy(trainer.policy, tmp_path / "adapter", trainer.base_model)
+    save_policy(trainer.model, tmp_path / "adapter", trainer.base_model)
     folder = tmp_path / "adapter"
     whole, held = (load_policy(folder, device=CPU, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
     weights = dict(held.named_parameters())
@@ -106,6 +106,6 @@ def test_policy_without_its_adapter_is_the_base_that_is_held(tmp_path):
     step(trainer, 0)
     rows = torch.tensor([[5, 6, 7, 9]]), torch.tensor([4]), torch.tensor([0]), torch.tensor([[3, 4]]), torch.tensor([2])
     expected, _ = token_logprobs(base, *rows, temperature=1.0)
-    with adapter_off(trainer.policy):
-        assert torch.equal(token_logprobs(trainer.policy, *rows, temperature=1.0)[0], expected)
-    assert not torch.equal(token_logprobs(trainer.policy, *rows, temperature=1.0)[0], expected)
+    with adapter_off(trainer.model):
+        assert torch.equal(token_logprobs(trainer.model, *rows, temperature=1.0)[0], expected)
+    assert not torch.equal(token_logprobs(trainer.model, *rows, temperature=1.0)[0], expected)

@@ -47,7 +47,7 @@ def parameters_after_step(model, *, recompute, micro=10_000, dtype="float32", **
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
     metrics = train_step(trainer, batch)
     own = [] if trainer.critic is None else list(trainer.critic.own.parameters())
-    return metrics, [*trainer.policy.parameters(), *own]
+    return metrics, [*trainer.model.parameters(), *own]
 
 
 def assert_equal(plain, again):

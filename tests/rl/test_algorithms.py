@@ -29,7 +29,7 @@ def gradient(cfg, groups, *, ref=None, steps=None):
     trainer = make_trainer(cfg, reference=ref)
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
     figures = take_step(trainer, collate(groups, steps))
-    return torch.cat([p.grad.flatten() for p in trainer.policy.parameters()]), figures
+    return torch.cat([p.grad.flatten() for p in trainer.model.parameters()]), figures
 
 
 def four(rewards=(1.0, 0.0, 0.0, 1.0)):
@@ -109,7 +109,7 @@ def test_importance_weights_scale_gradient_and_are_reported():
     own = trainer.passes.all_logprobs(batch).detach()
     doubled = replace(batch, sampler_logprobs=torch.where(batch.mask, own - 10.0, 0.0))  # every weight at the cap
     figures = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(doubled)))
-    weighted = torch.cat([p.grad.flatten() for p in trainer.policy.parameters()])
+    weighted = torch.cat([p.grad.flatten() for p in trainer.model.parameters()])
     assert torch.allclose(weighted, 2 * plain, rtol=1e-4, atol=1e-7)
     assert (figures["sampling/importance_mean"], figures["sampling/importance_clipped"]) == (2.0, 1.0)
 
@@ -131,12 +131,12 @@ def test_trpo_step_lowers_surrogate_within_delta(delta):
     assert 0 < figures["policy_kl"] <= delta and moved == pytest.approx(figures["policy_kl"], rel=1e-4)
     assert figures["trust_region/step_fraction"] > 0 and gain > 0
     assert figures["policy_kl"] > delta / 20  # and it uses most of the allowed KL
-    assert all(p.grad is None or not p.grad.any() for p in trainer.policy.parameters())
+    assert all(p.grad is None or not p.grad.any() for p in trainer.model.parameters())
 
 
 def test_trpo_step_is_independent_of_micro_batches():
     one, other = (stepped(config(name="trpo", delta=1e-3, micro=tokens), [four()])[0] for tokens in (10_000, 5))
-    for a, b in zip(one.policy.parameters(), other.policy.parameters(), strict=True):
+    for a, b in zip(one.model.parameters(), other.model.parameters(), strict=True):
         assert torch.allclose(a, b, atol=1e-4)
 
 
@@ -159,7 +159,7 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypat
     monkeypatch.setattr(trainer_file, "constrained_update", keep_gradient)
     train_step(trainer, ready)
     (weighted,) = batches
-    parameters = [p for p in trainer.policy.parameters() if p.grad is not None]
+    parameters = [p for p in trainer.model.parameters() if p.grad is not None]
     gradient = torch.cat([p.grad.flatten() for p in parameters])
     values = []
     for sign in (1, -1):
@@ -176,21 +176,21 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypat
 def test_trpo_skips_and_counts_non_finite_gradient():
     trainer = make_trainer(config(name="trpo"))
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
-    before = [p.clone() for p in trainer.policy.parameters()]
+    before = [p.clone() for p in trainer.model.parameters()]
     figures = train_step(trainer, replace(ready, advantages=ready.advantages * float("inf")))
     assert figures["skipped_updates"] == 1 and figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
-    assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 
 
 def test_trpo_leaves_policy_unchanged_without_advantages():
     trainer = make_trainer(config(name="trpo"))
     assert "trust_region/step_fraction" in take_step(trainer, [four()])
-    before = [p.clone() for p in trainer.policy.parameters()]
+    before = [p.clone() for p in trainer.model.parameters()]
     figures = take_step(trainer, [four((1.0, 1.0, 1.0, 1.0))])
     assert (
         figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
     )  # nothing is reported from the step before
-    assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 
 
 def test_beta_adapts_and_reference_is_refreshed(tmp_path):
@@ -244,9 +244,9 @@ def test_filter_by_verdicts_leaves_out_groups_whose_rewards_differ_by_the_form_a
 def test_step_without_any_solved_problem_teaches_nothing_by_verdicts(baseline, metric):
     cfg = config(name="reinforce", baseline=baseline, filter_zero_advantages=True, filter_metric=metric)
     trainer = make_trainer(cfg)
-    before = [weight.clone() for weight in trainer.policy.parameters()]
+    before = [weight.clone() for weight in trainer.model.parameters()]
     train_step(trainer, trainer.compute_advantages(collate([of_form_alone(False), of_form_alone(False)])))
-    pairs = zip(before, trainer.policy.parameters(), strict=True)
+    pairs = zip(before, trainer.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs) == (metric == "correct")
 
 

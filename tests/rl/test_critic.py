@@ -79,7 +79,7 @@ def test_ppo_learns_to_end_completions_when_truncated_ones_earn_nothing(seed):
     trainer = make_trainer(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
     shares = []
     for _ in range(60):
-        rolled = sampled(trainer.policy, generator)
+        rolled = sampled(trainer.model, generator)
         shares.append(sum(c.finish == "length" for c in rolled.completions) / SAMPLES)
         take_step(trainer, [rolled])
     assert shares[0] > 0.2 and sum(shares[-5:]) / 5 < 0.1
@@ -113,7 +113,7 @@ def test_value_depends_only_on_prompt_and_earlier_tokens():
 def test_critic_learns_expected_returns_during_warmup():
     trainer = make_trainer(ppo(warmup_steps=1000, epochs=1, minibatches=1))
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
-    weights = [p.clone() for p in trainer.policy.parameters()]
+    weights = [p.clone() for p in trainer.model.parameters()]
     metrics = [take_step(trainer, groups) for _ in range(60)]
     assert metrics[0]["critic/loss"] == pytest.approx(0.25, abs=0.02)
     assert metrics[-1]["critic/loss"] == pytest.approx(
@@ -123,7 +123,7 @@ def test_critic_learns_expected_returns_during_warmup():
     values = trainer.critic.values(collate(groups))
     assert values[0, 1] > 0.6 > 0.4 > values[1, 1]  # after the first token the return is known
     assert all(
-        torch.equal(a, b) for a, b in zip(weights, trainer.policy.parameters(), strict=True)
+        torch.equal(a, b) for a, b in zip(weights, trainer.model.parameters(), strict=True)
     )  # the critic warms up alone
 
 
@@ -185,12 +185,12 @@ def test_critic_warmup_leaves_policy_unchanged(algo):
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2, warmup_steps=2))
     trainer = make_trainer(cfg, reference=tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False))
     batch = collate(random_groups())
-    before = [p.clone() for p in trainer.policy.parameters()]
+    before = [p.clone() for p in trainer.model.parameters()]
     losses = [take_step(trainer, batch)["critic/loss"] for _ in range(2)]
     assert losses[1] < losses[0]
-    assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
     take_step(trainer, batch)
-    assert any((a != b).any() for a, b in zip(before, trainer.policy.parameters(), strict=True))
+    assert any((a != b).any() for a, b in zip(before, trainer.model.parameters(), strict=True))
 
 
 def test_adaptive_beta_is_unchanged_without_measured_kl():
@@ -208,7 +208,7 @@ def test_skipped_update_clears_gradients_of_shared_backbone():
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
     assert train_step(trainer, replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
     assert all(
-        p.grad is None or not p.grad.any() for p in (*trainer.critic.own.parameters(), *trainer.policy.parameters())
+        p.grad is None or not p.grad.any() for p in (*trainer.critic.own.parameters(), *trainer.model.parameters())
     )
 
 
@@ -222,11 +222,11 @@ def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
         ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
         alone = replace(ready, returns=trainer.critic.values(ready))  # nothing to learn for the critic
         norms = [train_step(trainer, with_it)["grad_norm"] for with_it in (ready, alone)]
-        trainer.policy.zero_grad()
+        trainer.model.zero_grad()
         weighted = replace(ready, weights=trainer.policy_loss.weights(ready))
-        states = token_states(trainer.policy, batch)
+        states = token_states(trainer.model, batch)
         (0.3 * trainer.critic.loss(states, weighted)).backward()
-        value = torch.cat([p.grad.flatten() for p in trainer.policy.parameters() if p.grad is not None])
+        value = torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None])
         norms_by_micro.append((*norms, float(value.norm())))
     assert norms_by_micro[0] == pytest.approx(norms_by_micro[1], rel=1e-4)
     both, policy, value = norms_by_micro[0]
@@ -251,11 +251,11 @@ def test_critic_resumes_with_optimizer_state(tmp_path, cfg):
     for trainer in (straight, first):
         train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(seed=1))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
-    second.policy.load_state_dict(first.policy.state_dict())
+    second.model.load_state_dict(first.model.state_dict())
     load(path, second)
     for trainer in (straight, second):
         train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(seed=2))))
-    own, resumed = ([*one.policy.parameters(), *one.critic.own.parameters()] for one in (straight, second))
+    own, resumed = ([*one.model.parameters(), *one.critic.own.parameters()] for one in (straight, second))
     assert all(torch.equal(a, b) for a, b in zip(own, resumed, strict=True))
 
 

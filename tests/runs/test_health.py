@@ -80,7 +80,7 @@ def lived(
         completions = engine.generate(PROMPTS, sampling, seeds)
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
         learned = take_step(trainer, groups)
-        engine.update_weights(policy_state(trainer.policy), version=step + 1)
+        engine.update_weights(policy_state(trainer.model), version=step + 1)
         gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
         line = {"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap}
         if any("model:rm" in score.parts for score in groups[0].scores):

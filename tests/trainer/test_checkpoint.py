@@ -30,7 +30,7 @@ def test_transformers_loads_a_checkpoint_as_it_is_and_nothing_in_it_is_pickled(t
     assert model.dtype == torch.float32
     assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
     ids = torch.tensor([[5, 6, 7]])
-    assert torch.equal(model(input_ids=ids).logits, trainer.policy(input_ids=ids).logits)
+    assert torch.equal(model(input_ids=ids).logits, trainer.model(input_ids=ids).logits)
     assert AutoTokenizer.from_pretrained(path)("12 + 30")["input_ids"] == tiny_tokenizer()("12 + 30")["input_ids"]
 
     files = [file for file in path.rglob("*") if file.is_file()]
@@ -84,8 +84,8 @@ def test_leftovers_of_a_crash_are_removed_and_moved_folders_restored(tmp_path):
 
 def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
     trainer = trained()
-    weights = dict(policy_state(trainer.policy))
-    assert {name for name, _ in trainer.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
+    weights = dict(policy_state(trainer.model))
+    assert {name for name, _ in trainer.model.named_parameters()} | {"lm_head.weight"} == set(weights)
     assert torch.equal(weights["lm_head.weight"], weights["model.embed_tokens.weight"])
 
 
@@ -101,20 +101,20 @@ def test_a_disk_without_room_is_told_of_before_the_run(tmp_path, monkeypatch):
 def test_a_generation_config_that_transformers_would_not_save_is_written_as_it_was(tmp_path):
     values = {"do_sample": False, "temperature": 0.6, "top_p": 0.95, "eos_token_id": [0, 2]}
     trainer = make_trainer(config())
-    trainer.policy.generation_config = GenerationConfig(**values)
+    trainer.model.generation_config = GenerationConfig(**values)
     for number in range(2):
         if number:  # with LoRA
-            add_adapter(trainer.policy, LoraConfig(rank=2, alpha=4.0), seed=0)
+            add_adapter(trainer.model, LoraConfig(rank=2, alpha=4.0), seed=0)
             trainer.base_model = BaseModel("base", "base", "0")
         checkpoint.check_saves(tmp_path, trainer, tiny_tokenizer())
         path = save(tmp_path, number, trainer, tiny_tokenizer(), keep=2)
         assert values.items() <= json.loads((path / "generation_config.json").read_text()).items()
-        assert trainer.policy.generation_config.temperature == 0.6
+        assert trainer.model.generation_config.temperature == 0.6
 
 
 def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     trainer = trained()
-    trainer.policy.config.temperature = 0.5  # transformers saves no config with it
+    trainer.model.config.temperature = 0.5  # transformers saves no config with it
     with pytest.raises(ValueError, match="Some generation parameters are set in the model config"):
         checkpoint.check_saves(tmp_path / "run", trainer, tiny_tokenizer())
     assert list(tmp_path.iterdir()) == []

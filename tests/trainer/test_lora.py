@@ -40,20 +40,20 @@ ALGORITHMS = {
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_step_moves_the_adapter_and_leaves_the_base(name):
     made = lora_trainer(config(**ALGORITHMS[name]))
-    before = {name: tensor.clone() for name, tensor in made.policy.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in made.model.state_dict().items()}
     for seed in range(2):
         metrics = take_step(made, random_groups(seed=seed))
     assert metrics["grad_norm"] > 0 and not metrics["skipped_updates"]
-    moved = {name for name, tensor in made.policy.state_dict().items() if not torch.equal(tensor, before[name])}
+    moved = {name for name, tensor in made.model.state_dict().items() if not torch.equal(tensor, before[name])}
     assert moved == {name for name in before if ".lora_" in name}
     states = made.optimizer.state_dict()["state"]
     assert len(states) in (0, len(moved))  # TRPO's step has no moments
     if made.critic is not None and not made.critic.shared:
         assert all(".lora_" in name or name.startswith("head.") for name, _ in made.critic.trained)
         frozen = made.critic.base_model.layers[0].self_attn.q_proj.base_layer.weight
-        assert frozen is made.policy.model.layers[0].self_attn.q_proj.base_layer.weight
+        assert frozen is made.model.model.layers[0].self_attn.q_proj.base_layer.weight
         copied = made.critic.base_model.layers[0].self_attn.q_proj.lora_B["default"].weight
-        assert copied is not made.policy.model.layers[0].self_attn.q_proj.lora_B["default"].weight
+        assert copied is not made.model.model.layers[0].self_attn.q_proj.lora_B["default"].weight
         assert copied.abs().max() > 0
 
 
@@ -74,11 +74,11 @@ def test_resumed_trainer_ends_with_the_same_bits_and_stores_no_base(tmp_path, na
     take_step(made, random_groups(seed=0))
     path = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
     assert not damage(path)
-    load_weights(other.policy, path)
+    load_weights(other.model, path)
     assert load(path, other) == 1
     for one in (made, other):
         take_step(one, random_groups(seed=1))
-    own, resumed = (policy_state(one.policy) for one in (made, other))
+    own, resumed = (policy_state(one.model) for one in (made, other))
     assert all(torch.equal(a, b) for (_, a), (_, b) in zip(own, resumed, strict=True))
     stored = sum(file.stat().st_size for file in path.rglob("*.safetensors"))
     assert stored < 1.3 * room_needed(made, keep=1)[0]
@@ -87,8 +87,8 @@ def test_resumed_trainer_ends_with_the_same_bits_and_stores_no_base(tmp_path, na
 def test_policy_state_is_the_adapter_or_the_merged_weights():
     made = lora_trainer(config())
     take_step(made, random_groups())
-    assert dict(policy_state(made.policy)).keys() == tiny_model(vocabulary=60, width=32, layers=2).state_dict().keys()
-    assert all(".lora_" in name for name, _ in policy_state(made.policy, sends_adapter=True))
+    assert dict(policy_state(made.model)).keys() == tiny_model(vocabulary=60, width=32, layers=2).state_dict().keys()
+    assert all(".lora_" in name for name, _ in policy_state(made.model, sends_adapter=True))
 
 
 def test_toy_learns_with_lora_and_keeps_its_reference():
@@ -102,15 +102,15 @@ def test_toy_learns_with_lora_and_keeps_its_reference():
         answer = torch.tensor([[7]])
         return float(token_logprobs(policy, ids, one + 1, one - 1, answer, one, temperature=1.0)[0].exp())
 
-    first = probability(made.policy)
+    first = probability(made.model)
     for _ in range(40):
         others = torch.randint(8, 60, (3,), generator=generator).tolist()
         take_step(made, [group([5, 6], [[7], *([token] for token in others)], [1, 0, 0, 0])])
-    assert first < 0.05 and probability(made.policy) > 0.5
+    assert first < 0.05 and probability(made.model) > 0.5
     plain = tiny_model(vocabulary=60, width=32, layers=2)
     assert not has_adapter(plain)
-    plain.load_state_dict(dict(merged_state(made.policy)))
-    assert abs(probability(plain) - probability(made.policy)) < 1e-4
+    plain.load_state_dict(dict(merged_state(made.model)))
+    assert abs(probability(plain) - probability(made.model)) < 1e-4
 
 
 @pytest.mark.parametrize(

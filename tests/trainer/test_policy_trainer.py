@@ -18,7 +18,7 @@ def gradient(cfg, groups, reference=None):
     made = make_trainer(cfg, reference=reference)
     made.optimizer.step = lambda: None  # keep the gradient to look at
     take_step(made, groups)
-    return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in made.policy.parameters()])
+    return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in made.model.parameters()])
 
 
 def test_shared_prompts_and_padding_do_not_change_a_logprob():  # trap 17
@@ -57,7 +57,7 @@ def test_minibatches_of_unequal_size_add_up_to_the_gradient_of_the_whole(how):
     made, total = make_trainer(config(loss_aggregation=how, minibatches=4)), torch.zeros_like(whole)
 
     def add_gradient():
-        total.add_(torch.cat([p.grad.flatten() for p in made.policy.parameters()]))
+        total.add_(torch.cat([p.grad.flatten() for p in made.model.parameters()]))
 
     made.optimizer.step = add_gradient
     take_step(made, groups)
@@ -69,12 +69,12 @@ def test_equal_rewards_take_the_step_of_a_zero_gradient():
     made, expected = make_trainer(config(lr=1e-3)), make_trainer(config(lr=1e-3))
     for trainer in (made, expected):
         take_step(trainer, random_groups())
-    before = [p.clone() for p in made.policy.parameters()]
+    before = [p.clone() for p in made.model.parameters()]
     take_step(made, flat)
-    for parameter in expected.policy.parameters():
+    for parameter in expected.model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     expected.optimizer.step()
-    pairs = list(zip(made.policy.parameters(), expected.policy.parameters(), before, strict=True))
+    pairs = list(zip(made.model.parameters(), expected.model.parameters(), before, strict=True))
     assert all(torch.equal(a, b) for a, b, _ in pairs)
     assert any((a != was).any() for a, _, was in pairs)  # the momentum of the step before
 
@@ -104,9 +104,9 @@ def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # 
 
 def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
     made = make_trainer(config(lr=1e-6))
-    before = [p.clone() for p in made.policy.parameters()]
+    before = [p.clone() for p in made.model.parameters()]
     take_step(made, random_groups())
-    assert all((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
+    assert all((a != b).any() for a, b in zip(before, made.model.parameters(), strict=True))
 
 
 def test_training_does_not_change_reference_weights():  # trap 28
@@ -123,10 +123,10 @@ def test_training_does_not_change_reference_weights():  # trap 28
 def test_a_gradient_that_is_not_finite_is_left_out_and_counted():  # pain 18
     made = make_trainer(config())
     batch = made.compute_advantages(collate(random_groups()))
-    before = [p.clone() for p in made.policy.parameters()]
+    before = [p.clone() for p in made.model.parameters()]
     figures = train_step(made, replace(batch, advantages=batch.advantages * float("inf")))
     assert figures["skipped_updates"] == 1
-    assert all(torch.equal(a, b) for a, b in zip(before, made.policy.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, made.model.parameters(), strict=True))
 
 
 def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
@@ -142,7 +142,7 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
     assert load(path, second) == 2
     for seed in range(2, 4):
         take_step(second, random_groups(seed=seed))
-    assert all(torch.equal(a, b) for a, b in zip(straight.policy.parameters(), second.policy.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(straight.model.parameters(), second.model.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo"])
@@ -157,7 +157,7 @@ def test_training_raises_reward_of_toy_task(name):
         groups = []
         for question in (10, 11, 12, 13):
             with torch.no_grad():
-                logits = made.policy(input_ids=torch.tensor([[5, question]])).logits[0, -1]
+                logits = made.model(input_ids=torch.tensor([[5, question]])).logits[0, -1]
             drawn = torch.multinomial(logits.softmax(0), size, replacement=True).tolist()
             groups.append(group([5, question], [[d] for d in drawn], [float(d == question + 10) for d in drawn]))
         shares.append(sum(s.reward for g in groups for s in g.scores) / (4 * size))
@@ -176,7 +176,7 @@ def test_gradients_that_are_freed_after_a_step_change_no_later_step(name):
             if is_freed:
                 trainer.free_gradients()
                 own = [] if trainer.critic is None else list(trainer.critic.own.parameters())
-                assert all(parameter.grad is None for parameter in (*trainer.policy.parameters(), *own))
-        results.append((metrics, [parameter.detach() for parameter in trainer.policy.parameters()]))
+                assert all(parameter.grad is None for parameter in (*trainer.model.parameters(), *own))
+        results.append((metrics, [parameter.detach() for parameter in trainer.model.parameters()]))
     assert results[0][0] == results[1][0]
     assert all(torch.equal(one, other) for one, other in zip(results[0][1], results[1][1], strict=True))

@@ -33,7 +33,7 @@ def test_reference_of_passes_in_bfloat16_has_half_the_bytes_and_a_kl_near_zero_a
     (plain, kl), (half, kl_of_half) = (first_step(tmp_path, dtype) for dtype in ("float32", "bfloat16"))
     sizes = [sum(p.nbytes for p in trainer.reference.parameters()) for trainer in (plain, half)]
     assert sizes[1] == pytest.approx(sizes[0] / 2, rel=0.02)
-    assert {p.dtype for p in half.policy.parameters()} == {torch.float32}
+    assert {p.dtype for p in half.model.parameters()} == {torch.float32}
     frequencies = [trainer.reference.model.rotary_emb.inv_freq for trainer in (plain, half)]
     assert torch.equal(*frequencies)  # rounded to bfloat16 they would be those of other positions
     assert kl["kl"] == 0 <= kl_of_half["kl"] < 1e-3  # the policy's embeddings are not rounded
@@ -42,7 +42,7 @@ def test_reference_of_passes_in_bfloat16_has_half_the_bytes_and_a_kl_near_zero_a
 def test_bfloat16_reference_follows_the_policy_when_it_is_synced(tmp_path):
     tiny_model(vocabulary=60, width=32, layers=2).save_pretrained(tmp_path)
     trainer, _ = first_step(tmp_path, "bfloat16", ref_sync_steps=1)
-    for own, policy in zip(trainer.reference.parameters(), trainer.policy.parameters(), strict=True):
+    for own, policy in zip(trainer.reference.parameters(), trainer.model.parameters(), strict=True):
         assert torch.equal(own, policy.to(own.dtype))
 
 

@@ -58,11 +58,11 @@ def test_a_gradient_that_is_not_finite_changes_nothing():
     cfg = sft_config()
     trainer = make_trainer(cfg)
     with torch.no_grad():
-        next(trainer.policy.parameters())[:] = float("nan")
-    others = [parameter.clone() for _, parameter in trained_parameters(trainer.policy)][1:]
+        next(trainer.model.parameters())[:] = float("nan")
+    others = [parameter.clone() for _, parameter in trained_parameters(trainer.model)][1:]
     metrics = train_on_examples(trainer, batch_of_step(EXAMPLES, 0, cfg))
     assert metrics["skipped_updates"] == 1.0
-    now = [parameter for _, parameter in trained_parameters(trainer.policy)][1:]
+    now = [parameter for _, parameter in trained_parameters(trainer.model)][1:]
     assert all(torch.equal(a, b) for a, b in zip(others, now, strict=True))
 
 

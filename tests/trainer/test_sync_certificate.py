@@ -37,9 +37,9 @@ def test_an_engine_that_takes_every_weight_is_certified_and_no_bit_changes(name,
     folder, cfg = save_tiny(tmp_path, width=128), settings(engine=EngineConfig(name=name), lora=LoraConfig(rank=lora))
     with closing(make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)) as engine:
         trainer, generator = trainer_and_generator(folder, engine, cfg)
-        before = {name: weight.clone() for name, weight in trainer.policy.state_dict().items()}
+        before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
         certificate = certify_sync(trainer, generator)
-    after = trainer.policy.state_dict()
+    after = trainer.model.state_dict()
     assert all(torch.equal(before[name].view(torch.int32), after[name].view(torch.int32)) for name in before)
     assert certificate.changed < 1e-4 and certificate.restored < 1e-4
     assert (certificate.engine, certificate.lora, certificate.unseen) == (name, lora > 0, ())
@@ -75,14 +75,14 @@ def test_an_engine_in_bfloat16_is_certified_whose_rounding_loses_what_was_learnt
     load_policy(folder, device=CPU).bfloat16().save_pretrained(folder)
     with closing(make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)) as engine:
         trainer, generator = trainer_and_generator(folder, engine, cfg)
-        trainer.policy(torch.arange(64)[None]).logits[..., 5].sum().backward()  # one token becomes likely everywhere
-        for weight in trainer.policy.parameters():
+        trainer.model(torch.arange(64)[None]).logits[..., 5].sum().backward()  # one token becomes likely everywhere
+        for weight in trainer.model.parameters():
             weight.data += 0.0016 * weight.data.abs() * weight.grad.sign()
-        trainer.policy.zero_grad()
-        generator.update_weights(trainer.policy, version=0)
+        trainer.model.zero_grad()
+        generator.update_weights(trainer.model, version=0)
         prompt = Prompt(Problem("probe", "", "0"), "", "", tuple(range(16)))
         groups = sample(engine, [prompt], SamplingParams(num_samples=4, max_tokens=8))
-        compared = [logprobs_of(groups, trainer.policy, 1.0, dtype) for dtype in ("bfloat16", "float32")]
+        compared = [logprobs_of(groups, trainer.model, 1.0, dtype) for dtype in ("bfloat16", "float32")]
         assert certify_sync(trainer, generator).restored < LIMITS["bfloat16"]
     rounded, exact = (float((sampled - own).abs().mean()) for sampled, own in compared)
     assert rounded < LIMITS["bfloat16"] < exact
@@ -112,12 +112,12 @@ def test_an_engine_that_leaves_out_weights_is_refused(left_out, told, tmp_path):
     with closing(StaleEngine(save_tiny(tmp_path), cfg.engine, max_model_len=64)) as engine:
         engine.left_out = left_out
         trainer, generator = trainer_and_generator(tmp_path, engine, cfg)
-        before = {name: weight.clone() for name, weight in trainer.policy.state_dict().items()}
+        before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
         with pytest.raises(RuntimeError, match="does not sample from the weights") as error:
             certify_sync(trainer, generator)
     stale = re.findall(r"after an update of (\S+?)[,;]", str(error.value))
     assert told in stale and all(name.endswith(left_out.removeprefix("1")) for name in stale)
-    assert all(torch.equal(before[name], weight) for name, weight in trainer.policy.state_dict().items())
+    assert all(torch.equal(before[name], weight) for name, weight in trainer.model.state_dict().items())
 
 
 @pytest.mark.vllm

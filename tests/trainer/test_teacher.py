@@ -49,17 +49,17 @@ def each_token(model):
 
 
 def divergence(trainer):
-    own, other = each_token(trainer.policy), each_token(teacher())
+    own, other = each_token(trainer.model), each_token(teacher())
     return (own.exp() * (own - other)).sum()
 
 
 def test_expected_gradient_is_that_of_the_exact_divergence_from_the_teacher():
     trainer = trainer_of()
     batch = collate([group(PROMPT, [[token] for token in range(VOCABULARY)], [0.0] * VOCABULARY)])
-    own = each_token(trainer.policy)
+    own = each_token(trainer.model)
     batch = replace(batch, sampler_logprobs=own.detach()[:, None])
     credit = teacher_advantages(trainer.compute_logprobs(batch))[:, 0]
-    parameters = list(trainer.policy.parameters())
+    parameters = list(trainer.model.parameters())
     expected = torch.autograd.grad(divergence(trainer), parameters)
     sampled = torch.autograd.grad(-(own.exp().detach() * credit * own).sum(), parameters)
     torch.testing.assert_close(sampled, expected, rtol=1e-3, atol=1e-6)
@@ -70,7 +70,7 @@ def gradient_of(trainer, batch):
     stats = StepUpdate(TokenStats(), 1.0)
     with trainer.gradient():
         accumulate_gradient(trainer, trainer.weigh_tokens(trainer.compute_advantages(batch)), stats)
-    return [parameter.grad.clone() for parameter in trainer.policy.parameters()], stats.token_stats.averages()
+    return [parameter.grad.clone() for parameter in trainer.model.parameters()], stats.token_stats.averages()
 
 
 TEACHER_PROMPTS = {(5, 6): (5, 6, 40, 41, 42), (9,): (9, 43)}
@@ -91,11 +91,11 @@ def test_full_kl_is_that_of_the_teachers_longer_prompt_over_the_same_completions
     total, tokens = torch.zeros(()), 0
     for prompt, completions in rows.items():
         for completion in completions:
-            log_p = log_softmax_after(trainer.policy, prompt, completion)
+            log_p = log_softmax_after(trainer.model, prompt, completion)
             log_q = log_softmax_after(teacher(), TEACHER_PROMPTS[prompt], completion)
             total, tokens = total + (log_p.exp() * (log_p - log_q)).sum(), tokens + len(completion)
     assert metrics["teacher/kl"] == pytest.approx(total.item() / tokens, rel=1e-5)
-    expected = torch.autograd.grad(total / tokens, list(trainer.policy.parameters()))
+    expected = torch.autograd.grad(total / tokens, list(trainer.model.parameters()))
     torch.testing.assert_close(own, list(expected), rtol=1e-4, atol=1e-5)
 
 
@@ -106,7 +106,7 @@ def test_rewards_and_full_kl_have_the_gradient_of_a_loop_over_tokens_in_float64(
     batch = collate([group(PROMPT, rows, rewards)])
     batch = replace(batch, sampler_logprobs=trainer.passes.all_logprobs(batch).detach())
     own, metrics = gradient_of(trainer, trainer.compute_logprobs(batch))
-    policy, other = deepcopy(trainer.policy).double(), teacher().double()
+    policy, other = deepcopy(trainer.model).double(), teacher().double()
     loss, kl, tokens = torch.zeros(()).double(), torch.zeros(()).double(), sum(map(len, rows))
     for completion, reward in zip(rows, rewards, strict=True):
         log_p, log_q = (log_softmax_after(model, PROMPT, completion) for model in (policy, other))
@@ -152,7 +152,7 @@ def test_policy_comes_near_the_teacher_on_its_own_samples(kl):
     trainer = trainer_of(alone=True, kl=kl)
     before, generator = divergence(trainer).item(), torch.Generator().manual_seed(0)
     for _ in range(60):
-        own = each_token(trainer.policy).detach()
+        own = each_token(trainer.model).detach()
         tokens = own.exp().multinomial(64, replacement=True, generator=generator)
         batch = collate([group(PROMPT, [[token] for token in tokens.tolist()], [0.0] * 64)])
         batch = replace(batch, sampler_logprobs=own[tokens][:, None])
