@@ -97,8 +97,6 @@ def _transformers(request: EngineRequest) -> Engine:
 def _remote(request: EngineRequest) -> Engine:
     from reasoner.inference.remote_engine import RemoteEngine
 
-    if not request.cfg.urls:
-        raise ValueError("engine 'remote' needs engine.urls (reasoner train)")
     limit, world, run = request.max_model_len, request.world, request.run
     return RemoteEngine(request.folder, request.cfg, max_model_len=limit, world=world, run=run)
 
@@ -145,11 +143,13 @@ def resolve_engine_name(cfg: EngineConfig) -> str:
     return "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
 
 
-def check_engine(name: str) -> None:
-    """Raise ValueError for an unknown engine name, and for vllm if it is not installed."""
+def check_engine(name: str, urls: str = "") -> None:
+    """Raise ValueError for an unknown engine name, for vllm if it is not installed, and for remote without servers."""
     settings()["engine.name"].check(name)
     if name == "vllm" and importlib.util.find_spec("vllm") is None:
         raise ValueError("engine 'vllm' is not installed here; use --engine transformers")
+    if name == "remote" and not urls:
+        raise ValueError("engine 'remote' needs engine.urls (reasoner train)")
 
 
 def training_engine(cfg: EngineConfig, folder: Path) -> str:
@@ -185,7 +185,7 @@ def make_engine(
 
     Raises ValueError as check_engine does.
     """
-    check_engine(cfg.name)
+    check_engine(cfg.name, cfg.urls)
     set_matmul_precision()  # also for evaluations, which set up nothing else of torch
     request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, is_updated, world, run)
     engine = ENGINES[cfg.name](request)

@@ -51,7 +51,7 @@ def preflight(
     resolve_algorithm(cfg.algo)
     template = with_tools(load_template(cfg.prompt.style), cfg.tools, cfg.prompt.style)
     tracker_names(cfg.run.track)
-    check_engine(cfg.engine.name)
+    check_engine(cfg.engine.name, cfg.engine.urls)
     if cfg.engine.urls or cfg.teacher.urls:
         read_token()
     if cfg.lora.rank and find_spec("peft") is None:

@@ -22,13 +22,22 @@ def test_threads_that_are_no_number_are_refused(command, number, capsys):
 
 
 @pytest.mark.parametrize("command", ["eval", "sample"])
-def test_threads_are_those_of_torch(command, tmp_path, monkeypatch):
-    """With an engine that stops the command, after the threads have been set and before anything is sampled."""
+def test_remote_engines_are_refused_before_a_folder_is_begun(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    assert main([command, "--engine", "remote", "--data", str(SUMS)]) == 2
+    assert "'remote' needs engine.urls" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["eval", "sample"])
+def test_threads_are_those_of_torch(command, tmp_path, monkeypatch):
+    """With a prompt that is too long, which stops the command before anything is sampled."""
+    monkeypatch.chdir(tmp_path)
+    Path("long.txt").write_text("word " * 1000 + "{question}")
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        assert main([command, "--threads", "1", "--engine", "remote", "--data", str(SUMS)]) == 2
+        assert main([command, "--threads", "1", "--prompt", "long.txt", "--data", str(SUMS)]) == 2
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
