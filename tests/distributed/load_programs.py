@@ -107,7 +107,7 @@ def peaks(world: World, small: Path, large: Path, way: str) -> tuple[float, floa
         trainers.append(build_trainer(cfg, tiny_tokenizer(), **folders, device=CPU, world=world))
 
     build(small)
-    return _peak(lambda: build(large)), _peak(lambda: load_weights(trainers[1].policy, large))
+    return _peak(lambda: build(large)), _peak(lambda: load_weights(trainers[1].model, large))
 
 
 def _peak(call: Callable[[], None]) -> float:
@@ -121,8 +121,10 @@ def _peak(call: Callable[[], None]) -> float:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    call()
-    is_done.set()
+    try:
+        call()
+    finally:  # else an error would wait for the watcher
+        is_done.set()
     watcher.join()
     return largest
 
