@@ -17,6 +17,7 @@ from reasoner.types import EngineUnavailableError
 _HEALTH_SECONDS = 120.0  # a server with requests must answer /health in this time
 _HEALTH_INTERVAL = 10.0
 _MAX_FAILURES = 3  # of one request, at any server
+_OF_REQUEST = (400, 413, 422)  # statuses that every server would answer with; others are the server's, or a proxy's
 _TICK = 0.25  # seconds between two calls of on_tick
 
 
@@ -114,7 +115,12 @@ class _Dispatch:
         seed = {"vllm_xargs": {"seed": request.seed}} if server.info.has_own_sampler else {"seed": request.seed}
         body = {"model": server.info.model, **request.body, **seed}
         limit = request.num_tokens
-        answer = await self.pool.call(self.client, server, "POST", "/v1/completions", body, num_tokens=limit)
+        try:
+            answer = await self.pool.call(self.client, server, "POST", "/v1/completions", body, num_tokens=limit)
+        except RefusalError as error:
+            if error.status in _OF_REQUEST:
+                raise
+            raise ServerError(str(error)) from error
         return self.parse(request, answer)
 
     async def _watch(self, server: Server) -> None:
