@@ -149,10 +149,14 @@ def estimate_share(hits: Sequence[float], totals: Sequence[int]) -> Estimate:
     return Estimate(p, low, high, sqrt(variance), size, effective)
 
 
-def macro(estimates: Sequence[Estimate]) -> tuple[float, float]:
-    """(unweighted mean over data sets, its standard error)."""
+def macro(estimates: Sequence[Estimate]) -> dict[str, float]:
+    """The `value` of the unweighted mean over data sets, and the `low` and `high` of its 95 % interval, recovered from
+    theirs (MOVER: Zou and Donner 2008): it has a width where all scores of a set are equal as well.
+    """
     sets = len(estimates)
-    return sum(e.value for e in estimates) / sets, sqrt(sum(e.se**2 for e in estimates)) / sets
+    value = sum(e.value for e in estimates) / sets
+    below, above = (sqrt(sum((getattr(e, side) - e.value) ** 2 for e in estimates)) / sets for side in ("low", "high"))
+    return {"value": value, "low": value - below, "high": value + above}
 
 
 def wilson(p: float, n: float) -> tuple[float, float]:

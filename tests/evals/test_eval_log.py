@@ -93,6 +93,12 @@ def test_table_has_a_line_per_set_and_way_with_intervals(sets):
     assert "macro average" in table({SPEC: sets[SPEC], "other": sets[SPEC]})
 
 
+def test_scores_that_are_all_equal_have_no_standard_error(pool):
+    right = evaluated({"a": [answering(4)] * 2, "b": [answering("1/2")] * 2}, pool, PROMPTS, 2, label=SPEC)
+    _, line = table({SPEC: {"sampled": right}}).splitlines()
+    assert line.split()[3:8] == ["100.0", "[34.2,", "100.0]", "-", "-"]
+
+
 def test_details_separate_format_from_reasoning_and_list_families(sets):
     text = details(SPEC, sets[SPEC])
     for row in ("well-formed", "correct, format ignored", "several different answers", "sums 1", "words 2"):
