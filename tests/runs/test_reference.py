@@ -1,6 +1,7 @@
 """Reference bands: what they hold, who is outside of them, and the files."""
 
 import json
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +90,22 @@ def test_one_spike_a_step_without_a_metric_and_steps_beyond_the_reference_are_no
     assert departures(lines, bands) == []
 
 
+def test_steps_without_a_finite_value_do_not_count_before_the_first_one_either(bands):
+    lines = curve(50)
+    for line in lines[:3]:
+        del line["entropy"]
+    assert departures(lines, bands) == []
+    lines = curve(50, factor=3.0)
+    lines[2]["kl"] = math.nan
+    assert {one.step for one in departures(lines, bands)} == {FIRST_STEP}
+
+
+def test_a_metric_that_the_last_step_lacks_has_a_band(runs, tmp_path):
+    lines = curve(9)
+    del lines[-1]["kl"]
+    assert "kl" in make_reference([*runs, write_run(tmp_path / "nine", 9, lines)]).bands
+
+
 def test_the_file_of_a_reference_holds_it_to_four_digits(runs, tmp_path):
     reference = make_reference(runs)
     write_reference(tmp_path / "r.json", reference)
@@ -144,6 +161,7 @@ def test_a_run_is_compared_with_its_own_copy_of_a_reference_also_without_seconds
     write_reference(run / REFERENCE, reference)
     comparison = compare_run(run, curve(77))
     assert comparison.is_inside and comparison.num_steps == STEPS
+    assert compare_run(run, curve(77)[:FIRST_STEP]) is None  # none of these is compared
     bands = {name: band for name, band in reference.bands.items() if name != SECONDS}
     write_reference(run / REFERENCE, replace(reference, bands=bands))
     assert compare_run(run, curve(77)).is_inside
