@@ -1,5 +1,7 @@
 """Values of every token: they add up to the step's metrics, in whatever order the rows were computed."""
 
+import math
+
 import pytest
 import torch
 
@@ -65,6 +67,13 @@ def test_token_values_are_from_first_epoch():
     _, _, once = update(config(lr=1e-2), groups)
     _, _, twice = update(config(lr=1e-2, epochs=2), groups)
     assert all(torch.allclose(torch.tensor(once[r]["entropy"]), torch.tensor(twice[r]["entropy"])) for r in once)
+
+
+def test_a_difference_that_is_not_a_number_is_the_largest():
+    token_stats = TokenStats()
+    for gap in (0.1, math.nan, 0.2):
+        token_stats.add({"tokens": torch.tensor(1.0)}, gap_max=torch.tensor(gap))
+    assert math.isnan(token_stats.gap_max)
 
 
 def test_tally_keeps_no_token_values_by_default():
