@@ -2,11 +2,12 @@
 
 from collections import Counter
 from itertools import pairwise
-from statistics import fmean, stdev
+from statistics import fmean
 
 import pytest
 
 from app.problems import rollouts_of_problem
+from reasoner.evals.estimators import estimate
 from tests.app.library_of import FORGOTTEN, LEARNT, PROBLEMS, RETURNS, STEPS, grouped, num_correct, rows_of, write_run
 
 
@@ -119,13 +120,9 @@ def test_exposures_tell_first_groups_of_a_problem_from_later_ones(call, rows, su
     lines = {(line["part"], line["is_first"]): line for line in page["exposures"]}  # fewer than ten steps: a part each
     assert lines.keys() == rates.keys()
     for key, own in rates.items():
-        assert lines[key]["rate"] == pytest.approx(fmean(own)) and lines[key]["groups"] == len(own)
-        if len(set(own)) > 1:
-            half = 1.96 * stdev(own) / len(own) ** 0.5
-            assert lines[key]["low"] == pytest.approx(max(0, fmean(own) - half))
-            assert lines[key]["high"] == pytest.approx(min(1, fmean(own) + half))
-        else:
-            assert "low" not in lines[key]
+        line, mean = lines[key], estimate(own)
+        assert (line["rate"], line["low"], line["high"]) == pytest.approx((fmean(own), mean.low, mean.high))
+        assert line["groups"] == len(own) and line["low"] < line["high"]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.id)
