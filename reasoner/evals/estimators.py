@@ -122,15 +122,7 @@ def estimate(scores: Sequence[float]) -> Estimate:
     The effective number of problems is p (1 - p) over the variance of the mean: N itself for 0/1 scores, more where
     the scores are averages over several samples.
     """
-    if not scores:
-        raise ValueError("an estimate needs at least one problem")
-    size = len(scores)
-    p = sum(scores) / size
-    spread = sum((score - p) ** 2 for score in scores)
-    effective = p * (1 - p) * size**2 / spread if spread > 1e-12 else float(size)
-    low, high = wilson(p, effective)
-    se = sqrt(spread / (size - 1) / size) if size > 1 else 0.0
-    return Estimate(p, low, high, se, size, effective)
+    return estimate_share(scores, [1] * len(scores))
 
 
 def estimate_share(hits: Sequence[float], totals: Sequence[int]) -> Estimate:
@@ -140,13 +132,13 @@ def estimate_share(hits: Sequence[float], totals: Sequence[int]) -> Estimate:
     """
     size, total = len(totals), sum(totals)
     if not total:
-        raise ValueError("an estimate needs at least one item")
+        raise ValueError("an estimate needs at least one problem")
     p = sum(hits) / total
     spread = sum((own - p * items) ** 2 for own, items in zip(hits, totals, strict=True))
-    variance = spread / total**2 * size / max(1, size - 1)
-    effective = p * (1 - p) / variance if variance > 1e-12 else float(size)
+    effective = p * (1 - p) * total**2 / spread if spread > 1e-12 else float(size)
     low, high = wilson(p, effective)
-    return Estimate(p, low, high, sqrt(variance), size, effective)
+    se = sqrt(spread / (size - 1) / size) * (size / total) if size > 1 else 0.0
+    return Estimate(p, low, high, se, size, effective)
 
 
 def macro(estimates: Sequence[Estimate]) -> dict[str, float]:

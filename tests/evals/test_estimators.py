@@ -110,6 +110,7 @@ def test_estimate_equals_values_worked_out_by_hand():
     nine = estimate([1.0] * 9 + [0.0] * 21)
     assert nine.se == pytest.approx(0.0850962943)
     assert (nine.low, nine.high) == pytest.approx((0.1666474827, 0.4787578746))
+    assert estimators.estimate_share([1] * 9 + [0] * 21, [1] * 30) == nine  # Wilson's own, of a pair a problem
     assert estimators.wilson(0.0, 30) == pytest.approx((0, 0.1135133932))
     mixed = estimate([1.0] * 6 + [0.5] * 6 + [0.0] * 18)
     assert mixed.se == pytest.approx(0.0742781353)
