@@ -140,8 +140,11 @@ def interval(estimate: Estimate | Mapping[str, float] | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Format a share as a percentage; "-" for None."""
-    return "-" if share is None else f"{100 * share:.1f} %"
+    """Format a share as a percentage; "-" for None. Some are never rounded to none, nor nearly all to all."""
+    if share is None:
+        return "-"
+    text = f"{100 * share:.1f} %"
+    return text if share in (0, 1) else {"0.0 %": "< 0.1 %", "100.0 %": "> 99.9 %"}.get(text, text)
 
 
 def align_rows(rows: Sequence[Row]) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from reasoner.evals import eval_log
 from reasoner.evals.response_files import read_responses
 from reasoner.evals.result import MetricKs
-from reasoner.evals.tables import details, table
+from reasoner.evals.tables import details, percent, table
 from tests.fixtures.scripted import answering, evaluated, prompt
 
 SPEC = "generated:heldout"
@@ -91,6 +91,14 @@ def test_table_has_a_line_per_set_and_way_with_intervals(sets):
     assert "25.0 [" in sampled and "25.0 %" in sampled  # one of four responses gives no answer
     assert "50.0 [" in greedy
     assert "macro average" in table({SPEC: sets[SPEC], "other": sets[SPEC]})
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0.0 %"), (0.0004, "< 0.1 %"), (0.125, "12.5 %"), (0.9996, "> 99.9 %"), (1.0, "100.0 %"), (None, "-")],
+)
+def test_a_percentage_tells_none_from_few_and_all_from_nearly_all(share, text):
+    assert percent(share) == text
 
 
 def test_scores_that_are_all_equal_have_no_standard_error(pool):
