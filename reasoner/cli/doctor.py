@@ -64,10 +64,9 @@ def _compare_run(args: argparse.Namespace) -> int:
     run_dir = find_run(args.run, Path(str(named.get("run.dir", "runs"))))
     comparison = compare_run(run_dir, read_metrics(run_dir), file=str(named.get("run.reference", "")))
     if comparison is None:
-        raise ValueError(
-            f"{run_dir} has fewer than {FIRST_STEP + 1} steps, or no reference; name one by --run.reference (reasoner "
-            "reference make)"
-        )
+        raise ValueError(f"{run_dir} has no reference; name one by --run.reference (reasoner reference make)")
+    if comparison.num_steps <= FIRST_STEP:
+        raise ValueError(f"{run_dir} has {comparison.num_steps} steps; a run is compared from {FIRST_STEP + 1} on")
     print_result(str(comparison))
     write_result(args, asdict(comparison))
     return 0 if comparison.is_inside else 2

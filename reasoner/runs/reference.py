@@ -110,15 +110,16 @@ def likely_causes(outside: Sequence[Departure]) -> list[str]:
 
 
 def compare_run(run_dir: Path, lines: Lines, file: str = "") -> Comparison | None:
-    """Compare a run's metrics so far with the reference of a file, else with its own; None where it has none, or too
-    few steps. ValueError for a file that is no reference.
+    """Compare a run's metrics so far with the reference of a file, else with its own; None where it has none.
+    ValueError for a file that is no reference.
     """
     stored = read_settings(run_dir)
     reference = read_reference(Path(file)) if file else reference_of(run_dir, stored)
-    if reference is None or (num_steps := min(len(lines), reference.num_steps)) <= FIRST_STEP:
+    if reference is None:
         return None
     config, settings = stored["config"], reference.settings
     differing = [f"{key} {config.get(key)} ({settings[key]})" for key in _differing(config, settings)]
+    num_steps = min(len(lines), reference.num_steps)
     own = [line[SECONDS] for line in lines[:num_steps] if SECONDS in line]
     normal = reference.bands[SECONDS].mean[:num_steps] if SECONDS in reference.bands else ()
     seconds = (median(own or [0.0]), median(normal or [0.0]))
