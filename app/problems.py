@@ -11,7 +11,7 @@ from pydantic import Field
 
 from app.arguments import Count
 from app.run_library import RunLibrary
-from reasoner.evals.estimators import estimate
+from reasoner.evals.estimators import estimate_share
 from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable, short_answer
 
@@ -207,14 +207,17 @@ def _solve_rates(groups: Rows, part_of: Callable[[dict[str, Any]], int]) -> Rows
 
 def _exposures(groups: Rows, part_of: Callable[[dict[str, Any]], int]) -> Rows:
     """By tenth of the run, and by whether the step is the first that sampled the problem (`is_first`): the mean pass
-    rate of the groups, and its 95 % interval.
+    rate of the groups, and its 95 % interval over problems.
     """
     groups_of = defaultdict(list)
     for group in groups:
         groups_of[part_of(group), group["is_first"]].append(group)
     rows = []
     for (part, is_first), own in sorted(groups_of.items()):
-        mean = estimate([group["correct"] / group["size"] for group in own])
+        rates: dict[str, list[float]] = defaultdict(list)
+        for group in own:
+            rates[group["problem"]].append(group["correct"] / group["size"])
+        mean = estimate_share(list(map(sum, rates.values())), list(map(len, rates.values())))
         row = {"part": part, "first": own[0]["step"], "last": own[-1]["step"], "groups": len(own)}
         rows.append(row | {"is_first": is_first, "rate": mean.value, "low": mean.low, "high": mean.high})
     return rows
