@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -23,6 +22,7 @@ from app.reflection import reflection, words
 from app.rollouts import difference, group, rollout, rollouts
 from app.run_library import RunLibrary
 from reasoner.runs.filters import CHOICES
+from reasoner.runs.json_files import finite
 
 QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
@@ -61,14 +61,3 @@ def run_query(library: RunLibrary, query: str, arguments: Mapping[str, Any]) -> 
         reply = finite(_CHECKED[query](library, **arguments))
     assert isinstance(reply, dict)
     return reply
-
-
-def finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON does not have, by None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return value

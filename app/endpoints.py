@@ -10,9 +10,10 @@ from typing import Any, get_type_hints
 import gradio as gr
 from gradio.events import api as add_api
 
-from app.api import QUERIES, REQUEST_ERRORS, error_message, finite, run_query
+from app.api import QUERIES, REQUEST_ERRORS, error_message, run_query
 from app.chat import MAX_MODELS, ChatRequest, ChatWorkers
 from app.run_library import RunLibrary
+from reasoner.runs.json_files import finite
 
 
 def add_endpoints(library: RunLibrary, workers: ChatWorkers, closed: Collection[str]) -> None:

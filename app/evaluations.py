@@ -16,12 +16,12 @@ from app.arguments import Count
 from app.run_library import RunLibrary
 from reasoner.evals import eval_log
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
+from reasoner.evals.result import VOTING
 from reasoner.models.checksums import check_file
 from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 
 _CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-[0-9]{6})")  # how reasoner.inference.model_spec names a run's model
 _SHOWN = 4  # responses to a problem
-_GRADED = ("correct", "wrong")  # verdicts of the responses that vote; the grader could not read the others
 _INTERVAL = ("value", "low", "high")  # of a metric, and its 95 % interval
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
@@ -165,7 +165,7 @@ def _labels(rows: list[dict[str, Any]]) -> list[int | None]:
     classes = [row["class"] for row in rows]
     if any(label is not None for label in classes):
         return classes
-    answers = [row["answer"] if row["verdict"] in _GRADED else None for row in rows]  # as reasoner.evals.result votes
+    answers = [row["answer"] if row["verdict"] in VOTING else None for row in rows]
     is_correct = [row["correct"] for row in rows]
     return vote_labels(answers, is_correct, same=lambda pairs: [False] * len(pairs))
 

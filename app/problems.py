@@ -11,6 +11,7 @@ from pydantic import Field
 
 from app.arguments import Count
 from app.run_library import RunLibrary
+from reasoner.evals.estimators import estimate_share
 from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable, short_answer
 
@@ -206,19 +207,17 @@ def _solve_rates(groups: Rows, part_of: Callable[[dict[str, Any]], int]) -> Rows
 
 def _exposures(groups: Rows, part_of: Callable[[dict[str, Any]], int]) -> Rows:
     """By tenth of the run, and by whether the step is the first that sampled the problem (`is_first`): the mean pass
-    rate of the groups, and its 95 % interval where they differ.
+    rate of the groups, and its 95 % interval over problems.
     """
     groups_of = defaultdict(list)
     for group in groups:
         groups_of[part_of(group), group["is_first"]].append(group)
     rows = []
     for (part, is_first), own in sorted(groups_of.items()):
-        rates, number = [group["correct"] / group["size"] for group in own], len(own)
-        row = {"part": part, "first": own[0]["step"], "last": own[-1]["step"], "groups": number}
-        row |= {"is_first": is_first, "rate": (mean := sum(rates) / number)}
-        squares = sum(rate**2 for rate in rates) - number * mean**2
-        if squares >= 1e-9:  # neither one group, nor all alike
-            half = 1.96 * (squares / (number - 1) / number) ** 0.5
-            row |= {"low": max(0.0, mean - half), "high": min(1.0, mean + half)}
-        rows.append(row)
+        rates: dict[str, list[float]] = defaultdict(list)
+        for group in own:
+            rates[group["problem"]].append(group["correct"] / group["size"])
+        mean = estimate_share(list(map(sum, rates.values())), list(map(len, rates.values())))
+        row = {"part": part, "first": own[0]["step"], "last": own[-1]["step"], "groups": len(own)}
+        rows.append(row | {"is_first": is_first, "rate": mean.value, "low": mean.low, "high": mean.high})
     return rows

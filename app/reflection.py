@@ -26,13 +26,13 @@ def reflection(library: RunLibrary, run: str, label: str = "", offset: Count = 0
     if not limit:
         return progress
     lines = timeline(table)
-    difference, groups = uplift(table)
+    difference, problems = uplift(table)
     cards = gallery(table, limit=limit, offset=offset, label=label or None)
     return {
         **progress,
         "timeline": lines,
         "totals": {name: dict(counter) for name, counter in totals(lines).items()},
-        "uplift": {"groups": groups, "difference": asdict(difference) if difference else None},
+        "uplift": {"problems": problems, "difference": asdict(difference) if difference else None},
         "first_correction": first_self_correction(table),
         "kinds": list(LEXICON),
         "outcomes": OUTCOMES,

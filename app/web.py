@@ -19,12 +19,13 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from app.access import Access
-from app.api import REQUEST_ERRORS, error_message, finite, page_facts, run_query
+from app.api import REQUEST_ERRORS, error_message, page_facts, run_query
 from app.body_limit import BodyLimit
 from app.chat import ChatWorkers
 from app.endpoints import add_endpoints
 from app.run_library import RunLibrary
 from reasoner.runs.filters import read_filter
+from reasoner.runs.json_files import finite
 from reasoner.runs.row_files import ENDINGS
 
 _STATIC = Path(__file__).parent / "static"

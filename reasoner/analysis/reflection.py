@@ -85,24 +85,29 @@ def timeline(table: RolloutTable) -> list[dict[str, Any]]:
 
 
 def uplift(table: RolloutTable) -> tuple[Difference | None, int]:
-    """(P(correct | reflects) - P(correct | does not), None for fewer than two groups; the number of groups) over the
-    groups of the studied steps that have both kinds of completion.
+    """(P(correct | reflects) - P(correct | does not), None for fewer than two problems; the number of problems) over
+    the problems of which a studied step has a group with both kinds of completion.
 
-    Comparing within a group cancels the problem's difficulty. It is an association, not a cause.
+    Comparing within a group cancels the problem's difficulty. A problem counts by the mean of its groups, which are no
+    independent observations. It is an association, not a cause.
     """
-    shares = [pair for shard, found in table.analysed("reflection") for pair in _shares(shard, found)]
-    return paired_difference(*zip(*shares, strict=True)) if len(shares) > 1 else None, len(shares)
+    of_problem: dict[str, list[tuple[float, float]]] = {}
+    for shard, found in table.analysed("reflection"):
+        for problem, *shares in _shares(shard, found):
+            of_problem.setdefault(problem, []).append((shares[0], shares[1]))
+    means = [np.mean(own, axis=0).tolist() for own in of_problem.values()]
+    return paired_difference(*zip(*means, strict=True)) if len(means) > 1 else None, len(means)
 
 
-def _shares(shard: Shard, found: pa.Table) -> Iterator[tuple[float, float]]:
-    """The shares of correct completions with and without reflection, of each group that has both."""
+def _shares(shard: Shard, found: pa.Table) -> Iterator[tuple[str, float, float]]:
+    """The problem, and the shares of correct completions with and without reflection, of each group that has both."""
     reflects = np.isin(shard.rows["id"].to_numpy(), found["id"].to_numpy())
     is_right = np.asarray(pc.equal(shard.rows["verdict"], "correct"))
-    _, groups = np.unique(shard.rows["group"].to_numpy(), return_inverse=True)
+    _, firsts, groups = np.unique(shard.rows["group"].to_numpy(), return_index=True, return_inverse=True)
     sides = [(np.bincount(groups, side & is_right), np.bincount(groups, side)) for side in (reflects, ~reflects)]
     has_both = np.minimum(*(sizes for _, sizes in sides)) > 0
     rates = [(right[has_both] / sizes[has_both]).tolist() for right, sizes in sides]
-    return zip(*rates, strict=True)
+    return zip(shard.rows["problem_id"].take(firsts[has_both]).to_pylist(), *rates, strict=True)
 
 
 def gallery(table: RolloutTable, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:

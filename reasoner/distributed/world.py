@@ -7,6 +7,7 @@ each of them is the identity, and torch.distributed is not used. Light: torch is
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -119,7 +120,7 @@ class World:
 
     def largest(self, value: float, waiting_for: str) -> float:
         """The largest of the ranks' numbers."""
-        return max(self.gather(value, waiting_for))
+        return largest_of(self.gather(value, waiting_for))
 
     def from_first(self, compute: Callable[[], T], waiting_for: str) -> T:
         """The value that the first rank alone computes, for which the others wait up to LONG_TIME_LIMIT. If that fails,
@@ -210,6 +211,11 @@ class World:
 
 
 ALONE = World()
+
+
+def largest_of(values: Sequence[float]) -> float:
+    """The largest number; nan where one is, which max() may drop."""
+    return max(values, key=lambda value: (math.isnan(value), value))
 
 
 def num_launched() -> int:

@@ -17,8 +17,10 @@ from reasoner.runs.run_dir import check_inside
 _MAX_FLIPS = 20  # flipped problems in the printout; all of them are in the JSON
 _QUESTION_WIDTH = 60  # characters of a question in the printout
 _WAYS = ("none", "greedy")  # filters of samples_SET.jsonl: sampled, greedy
+_LEVEL = 0.05  # of significance
 
-Samples = dict[str, dict[str, Any]]  # problem id -> its line of samples_SET.jsonl
+ProblemKey = tuple[str, str, str]  # id, question and gold answer: with --force two sets may share ids alone
+Samples = dict[ProblemKey, dict[str, Any]]  # the lines of samples_SET.jsonl
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class MetricComparison:
     b: float
     difference: PairedTest  # A minus B
     p_holm: float
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a difference at all: by the p-value that is adjusted for the number of sets."""
+        return self.p_holm < _LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +181,7 @@ def report(comparisons: Sequence[MetricComparison]) -> str:
             format_p(one.difference.p),
             *[format_p(one.p_holm)] * several,
             f"{one.difference.wins}/{one.difference.ties}/{one.difference.losses}",
-            "" if one.difference.is_shown else "no difference shown",
+            "" if one.is_shown else "no difference shown",
         ]
         for one in comparisons
     ]
@@ -186,7 +193,7 @@ def _remark(one: MetricComparison) -> str:
     name, problems = f"{one.spec}, {one.metric}", one.difference.problems
     if one.difference.detectable is None:
         return f"{name}: the difference is the same on all {problems} problems, which gives no interval and no power"
-    if one.difference.is_shown:
+    if one.is_shown:
         return ""
     return (
         f"{name}: {problems} problems would show a difference of {100 * one.difference.detectable:.1f} points with a "
@@ -204,8 +211,7 @@ def find_flips(spec: str, samples_a: Mapping[str, Samples], samples_b: Mapping[s
         metric = "greedy" if way == "greedy" else "pass@1"
         a, b = float(line_a[metric]), float(line_b[metric])
         if (a - 0.5) * (b - 0.5) < 0:
-            doc = line_a["doc"]
-            yield Flip(spec, problem, doc["question"], doc["answer"], metric, a, b)
+            yield Flip(spec, *problem, metric, a, b)
 
 
 def flip_list(flips: Sequence[Flip]) -> str:
@@ -226,10 +232,11 @@ def flip_list(flips: Sequence[Flip]) -> str:
 
 
 def samples_by_problem(folder: Path, spec: str) -> dict[str, Samples]:
-    """The lines of a set's samples_SET.jsonl by filter and problem id."""
+    """The lines of a set's samples_SET.jsonl by filter and problem."""
     lines: dict[str, Samples] = {}
     for line in eval_log.read_samples(folder, spec):
-        lines.setdefault(line["filter"], {})[line["doc"]["id"]] = line
+        doc = line["doc"]
+        lines.setdefault(line["filter"], {})[doc["id"], doc["question"], doc["answer"]] = line
     return lines
 
 

@@ -122,15 +122,7 @@ def estimate(scores: Sequence[float]) -> Estimate:
     The effective number of problems is p (1 - p) over the variance of the mean: N itself for 0/1 scores, more where
     the scores are averages over several samples.
     """
-    if not scores:
-        raise ValueError("an estimate needs at least one problem")
-    size = len(scores)
-    p = sum(scores) / size
-    spread = sum((score - p) ** 2 for score in scores)
-    effective = p * (1 - p) * size**2 / spread if spread > 1e-12 else float(size)
-    low, high = wilson(p, effective)
-    se = sqrt(spread / (size - 1) / size) if size > 1 else 0.0
-    return Estimate(p, low, high, se, size, effective)
+    return estimate_share(scores, [1] * len(scores))
 
 
 def estimate_share(hits: Sequence[float], totals: Sequence[int]) -> Estimate:
@@ -140,19 +132,23 @@ def estimate_share(hits: Sequence[float], totals: Sequence[int]) -> Estimate:
     """
     size, total = len(totals), sum(totals)
     if not total:
-        raise ValueError("an estimate needs at least one item")
+        raise ValueError("an estimate needs at least one problem")
     p = sum(hits) / total
     spread = sum((own - p * items) ** 2 for own, items in zip(hits, totals, strict=True))
-    variance = spread / total**2 * size / max(1, size - 1)
-    effective = p * (1 - p) / variance if variance > 1e-12 else float(size)
+    effective = p * (1 - p) * total**2 / spread if spread > 1e-12 else float(size)
     low, high = wilson(p, effective)
-    return Estimate(p, low, high, sqrt(variance), size, effective)
+    se = sqrt(spread / (size - 1) / size) * (size / total) if size > 1 else 0.0
+    return Estimate(p, low, high, se, size, effective)
 
 
-def macro(estimates: Sequence[Estimate]) -> tuple[float, float]:
-    """(unweighted mean over data sets, its standard error)."""
+def macro(estimates: Sequence[Estimate]) -> dict[str, float]:
+    """The `value` of the unweighted mean over data sets, and the `low` and `high` of its 95 % interval, recovered from
+    theirs (MOVER: Zou and Donner 2008): it has a width where all scores of a set are equal as well.
+    """
     sets = len(estimates)
-    return sum(e.value for e in estimates) / sets, sqrt(sum(e.se**2 for e in estimates)) / sets
+    value = sum(e.value for e in estimates) / sets
+    below, above = (sqrt(sum((getattr(e, side) - e.value) ** 2 for e in estimates)) / sets for side in ("low", "high"))
+    return {"value": value, "low": value - below, "high": value + above}
 
 
 def wilson(p: float, n: float) -> tuple[float, float]:

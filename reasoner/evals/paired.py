@@ -16,7 +16,6 @@ _EXACT = 20  # number of problems up to which all patterns of signs are enumerat
 _DRAWS = 100_000
 _POWER = 2.801585218112969  # detectable difference in standard errors: the sum of the normal 97.5 % and 80 % quantiles
 _DECIMALS = 12  # to which differences are rounded to tell their sizes
-_LEVEL = 0.05  # of significance
 _TOLERANCE = 1e-9  # within which two sums are equal except for rounding
 
 
@@ -50,13 +49,6 @@ class PairedTest(Difference):
     def detectable(self) -> float | None:
         """The true difference that N such problems would detect with a power of 80 %; None where se is 0."""
         return _POWER * self.se if self.se else None
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the interval excludes 0; without an interval, whether p is below 0.05."""
-        if self.low is None or self.high is None:
-            return self.p < _LEVEL
-        return self.low > 0 or self.high < 0
 
 
 def difference(a: Sequence[float], b: Sequence[float]) -> PairedTest:

@@ -29,6 +29,7 @@ from verifiers.extract import num_answers
 from verifiers.reflection import ReflectionRates, rates, reflect
 from verifiers.score import UNJUDGED
 
+VOTING = (Verdict.CORRECT, Verdict.WRONG, Verdict.UNPARSABLE)  # the verdicts of the responses that vote
 _AT_ONCE = 256  # responses graded between two updates of the progress
 
 
@@ -257,7 +258,7 @@ def _ballot(score: Score) -> str | None:
     """The answer that a response votes for, as its text where it cannot be read: a vote does not depend on the gold, of
     whose kind it depends whether such an answer is unparsable or wrong. None without an answer that was judged.
     """
-    return score.extracted if score.verdict in (Verdict.CORRECT, Verdict.WRONG, Verdict.UNPARSABLE) else None
+    return score.extracted if score.verdict in VOTING else None
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -50,26 +50,28 @@ def _line(name: str, way: str, evaluation: EvalResult, metrics: Sequence[str]) -
         f"{evaluation.num_problems:,}",
         str(evaluation.num_samples),
         *(interval(values.get(metric)) for metric in metrics),
-        f"{100 * evaluation.pass_at_1.se:.1f}",
-        "-" if evaluation.se_run is None else f"{100 * evaluation.se_run:.1f}",
+        _points(evaluation.pass_at_1.se),
+        _points(evaluation.se_run),
         percent(health["truncated"]),
         percent(health["no_answer"]),
         "-" if tokens is None else f"{tokens:,.0f}",
     ]
 
 
+def _points(se: float | None) -> str:
+    """Format a standard error in percentage points; "-" where scores that are all equal, or one, say nothing of it."""
+    return f"{100 * se:.1f}" if se else "-"
+
+
 def _macro_lines(ways: Sequence[tuple[str, str, EvalResult]], metrics: Sequence[str]) -> list[Row]:
-    """The unweighted mean over the sets of each metric that every set has; +- is one standard error."""
+    """The unweighted mean over the sets of each metric that every set has."""
     names = {name for name, _, _ in ways}
     by_title: dict[str, list[Estimate]] = {}
     for _, way, evaluation in ways:
         for metric, value in evaluation.metrics.items():
             by_title.setdefault(_title(way, metric), []).append(value)
-    cells = []
-    for metric in metrics:
-        estimates = by_title[metric]
-        mean, se = macro(estimates)
-        cells.append(f"{100 * mean:.1f} +- {100 * se:.1f}" if len(estimates) == len(names) else "-")
+    own = (by_title[metric] for metric in metrics)
+    cells = (interval(macro(estimates) if len(estimates) == len(names) else None) for estimates in own)
     return [["macro average", "", "", *cells, "", "", "", "", ""]]
 
 
@@ -138,8 +140,11 @@ def interval(estimate: Estimate | Mapping[str, float] | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Format a share as a percentage; "-" for None."""
-    return "-" if share is None else f"{100 * share:.1f} %"
+    """Format a share as a percentage; "-" for None. Some are never rounded to none, nor nearly all to all."""
+    if share is None:
+        return "-"
+    text = f"{100 * share:.1f} %"
+    return text if share in (0, 1) else {"0.0 %": "< 0.1 %", "100.0 %": "> 99.9 %"}.get(text, text)
 
 
 def align_rows(rows: Sequence[Row]) -> list[str]:

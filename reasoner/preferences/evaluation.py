@@ -14,7 +14,7 @@ from math import exp, log1p
 from statistics import StatisticsError, correlation, fmean
 
 from reasoner.evals.estimators import Estimate, estimate_share
-from reasoner.evals.tables import align_rows
+from reasoner.evals.tables import align_rows, percent
 from reasoner.preferences.dataset import Comparison, Pair, ScoredText
 
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the calibration table, lower bounds included
@@ -157,7 +157,7 @@ def report_text(report: RewardModelReport) -> str:
     """The report as lines of text: accuracy beside its baselines, calibration, what scores go with."""
     lines = [f"{report.pairs:,} pairs of {report.problems:,} problems", *align_rows(_accuracy_rows(report)), ""]
     lines += align_rows(
-        [["says", "was", "pairs"], *([_percent(b.said), _percent(b.was), f"{b.pairs:,}"] for b in report.calibration)]
+        [["says", "was", "pairs"], *([percent(b.said), percent(b.was), f"{b.pairs:,}"] for b in report.calibration)]
     )
     return "\n".join([*lines, "", *_relations(report)])
 
@@ -179,7 +179,3 @@ def _relations(report: RewardModelReport) -> list[str]:
     finishes = [f"{name} {mean:+.2f} ({number:,})" for name, (mean, number) in report.score_by_finish.items()]
     lines.append(f"mean score: {report.mean_score:+.2f}" + (f"; by finish {', '.join(finishes)}" if finishes else ""))
     return lines
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

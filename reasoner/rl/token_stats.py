@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from reasoner.distributed.world import World
+from reasoner.distributed.world import World, largest_of
 
 LOSSES = ("loss", "critic/loss")
 
@@ -31,7 +31,7 @@ class TokenStats:
         *values, largest = torch.stack([value.double() for value in (*sums.values(), gap_max)]).tolist()
         for name, value in zip(sums, values, strict=True):
             self.sums[name] = self.sums.get(name, 0.0) + value
-        self.gap_max = max(self.gap_max, largest)
+        self.gap_max = largest_of([self.gap_max, largest])
 
     def record(self, row_index: Tensor, lengths: Tensor, token_values: Mapping[str, Tensor]) -> None:
         """Record [N, T] values of the rows [N] with lengths [N]. A row that is already recorded is not overwritten."""
@@ -50,7 +50,7 @@ class TokenStats:
         if world.size == 1:
             return
         ranks = world.gather((self.sums, self.gap_max), "the statistics of the update")
-        self.sums, self.gap_max = {}, max(gap_max for _, gap_max in ranks)
+        self.sums, self.gap_max = {}, largest_of([gap_max for _, gap_max in ranks])
         for sums, _ in ranks:
             self.sums |= {name: self.sums.get(name, 0.0) + value for name, value in sums.items()}
         if self._keeps_tokens:

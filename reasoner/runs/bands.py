@@ -9,6 +9,7 @@ Shapes: R runs, S steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -108,12 +109,13 @@ def _deviation(curves: Array) -> Array:
 
 
 def _smooth_curve(lines: Lines, name: str) -> Array:
-    """The median [S], on the metric's scale, of each step and the four before it. A step that lacks the metric has the
-    value of the step before.
+    """The median [S], on the metric's scale, of each step and the four before it. A step whose metric is lacking or not
+    finite has the value of the step before; without one before, that of the first step that has one.
     """
-    values, last = [], 0.0
-    for line in lines:
-        last = line.get(name, last)
+    known = [line.get(name, math.nan) for line in lines]
+    values, last = [], next(filter(math.isfinite, known), 0.0)
+    for value in known:
+        last = value if math.isfinite(value) else last
         values.append(last)
     scaled = np.array(values) if name in LINEAR else np.log(np.maximum(values, _TINY))
     return np.array([np.median(scaled[max(0, end - _WINDOW) : end]) for end in range(1, len(scaled) + 1)])

@@ -10,6 +10,7 @@ Readers compare it and leave it out; a flipped bit would be read as another numb
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import stat
@@ -218,12 +219,23 @@ def checked_line(value: Mapping[str, object], *, ensure_ascii: bool = True) -> b
     return content + _CRC + _crc_of(content) + b"\n"
 
 
+def finite(value: Any) -> Any:
+    """Replace NaN and infinity, which JSON does not have, by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
 def write_json(path: Path, value: object) -> None:
-    """Replace a file atomically by this value as indented JSON.
+    """Replace a file atomically by this value as indented JSON, its numbers `finite`.
 
     Half of a surrogate pair, which UTF-8 has no bytes for, becomes JSON's own escape: \\udcff.
     """
-    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(finite(value), indent=1, ensure_ascii=False) + "\n"
     write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
 
 

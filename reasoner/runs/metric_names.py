@@ -65,32 +65,28 @@ METRICS = _by_name(
     Metric("token_accuracy",
         "in supervised finetuning: share of the tokens with a loss that are the model's likeliest", "share",
         "token accuracy", ("sft", "health")),
-    Metric("kl",
-        "mean estimate of KL(policy || reference) per token; with algo.filter_zero_advantages over the groups that are "
-        "kept", "nats per token", "KL", ("health", "compare")),
-    Metric("entropy",
-        "mean entropy of the policy per token; over completions with a gradient, which zero-variance groups have not "
-        "where they are left out (algo.filter_zero_advantages) or nothing but the reward acts (algo.beta 0)",
-        "nats per token", "entropy", ("sft", "health")),
+    Metric("kl", "mean estimate of KL(policy || reference) per token with a gradient", "nats per token", "KL",
+        ("health", "compare")),
+    Metric("entropy", "mean entropy of the policy per token with a gradient", "nats per token", "entropy",
+        ("sft", "health")),
     Metric("clip_ratio",
-        "share of tokens whose gradient was clipped away, with algo.surrogate clip_weight whose weight was clipped "
-        "(0 with one update a step)", "share"),
-    Metric(
-        "grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("reward-model", "health")
-    ),
+        "share of the tokens with a gradient that was clipped away, with algo.surrogate clip_weight whose weight was "
+        "clipped (0 with one update a step)", "share"),
+    Metric("grad_norm", "norm of the gradient before clipping, the mean of the step's updates", "", "gradient norm",
+        ("reward-model", "health")),
     Metric("lr", "learning rate", "", "learning rate", ("health",)),
     Metric("skipped_updates", "updates left out because their gradient was not finite", "updates"),
-    Metric("sampling/logprob_diff_mean", "mean |log-probability of engine - of trainer| over the tokens", "nats",
+    Metric("sampling/logprob_diff_mean",
+        "mean |log-probability of engine - of trainer| over the tokens with a gradient", "nats",
         "engine against trainer, mean |log p|", ("health",)),
-    Metric("sampling/logprob_diff_max", "largest |log-probability of engine - of trainer| over the tokens", "nats"),
-    Metric("sampling/importance_mean", "mean weight of the correction for the sampler (1 without one)"),
-    Metric(
-        "sampling/importance_clipped", "share of tokens whose weight is at algo.importance_clip_max or masked", "share"
-    ),
+    Metric("sampling/logprob_diff_max", "largest |log-probability of engine - of trainer| over these tokens", "nats"),
+    Metric("sampling/importance_mean", "mean weight of these tokens, the correction for the sampler (1 without one)"),
+    Metric("sampling/importance_clipped",
+        "share of these tokens whose weight is at algo.importance_clip_max or masked", "share"),
     Metric("tools/calls", "calls of tools per completion, with tools.names", "", "tool calls", ("overview",)),
     Metric("tools/error_rate", "share of the calls of tools that failed", "share", "failed calls", ("health",)),
     Metric("rollouts/policy_age",
-        "updates that the sampler's weights were behind the trainer's, with max_off_policy_steps above 0", "updates"),
+        "steps that the sampler's weights were behind the trainer's, with max_off_policy_steps above 0", "steps"),
     Metric("kl/response", "mean estimate of KL(policy || reference) of a whole response, with algo.kl_target", "nats",
         "KL of a response", ("health",)),
     Metric("beta", "coefficient of the KL penalty towards the reference, where it is adapted"),
@@ -121,7 +117,8 @@ METRICS = _by_name(
     Metric("validation/well_formed", "well-formed completions on the validation problems", "share"),
     Metric("reward_model/accuracy",
         "of a reward model in training: share of the step's pairs whose preferred completion has the higher score, "
-        "before the update", "share", "accuracy", ("reward-model", "health")),
+        "before the update; every prompt counts alike, and equal scores half", "share", "accuracy",
+        ("reward-model", "health")),
     Metric("reward_model/margin", "mean difference of the two scores of a pair, as the labels have them", "", "margin",
         ("reward-model", "health")),
     Metric("reward_model/score_mean", "mean score of the step's completions", "", "mean score", ("health",)),
@@ -131,7 +128,7 @@ METRICS = _by_name(
 )  # fmt: skip
 TIMES = _by_name(
     Metric("tokens_per_second",
-        "sampled tokens per second of the whole step; in supervised finetuning those with a loss", "tokens per second",
+        "tokens per second of the whole step: the sampled ones, else those of its completions", "tokens per second",
         "speed", ("console", "sft", "reward-model", "health")),
     Metric("time/generate", "time spent sampling and grading", "seconds"),
     Metric("time/grade_max", "longest time that a completion was graded for", "seconds"),
@@ -157,6 +154,10 @@ def markdown() -> str:
         "`metrics.jsonl` holds the metrics of one step, and a line of `times.jsonl` what a clock measured. A line has",
         "those that the run computes: `kl` needs `algo.beta` above 0, for example. Trackers get the same names.",
         "The last field of a line, `crc32`, is its checksum.",
+        "",
+        "A token has a gradient if its completion has: not in a zero-variance group that is left out",
+        "(algo.filter_zero_advantages) or on which nothing but the reward acts (algo.beta 0), nor truncated with",
+        "algo.mask_truncated_completions. It counts in every update of the step.",
         "",
         "Shown: `console` is the line after each step, `sft` and `reward-model` the same in these stages; `overview`,",
         "`health` and `compare` are curves of the dashboard.",

@@ -147,7 +147,7 @@ def make_reference(run_dirs: Sequence[Path]) -> Reference:
     bands = {
         name: band_of(name, curves)
         for name in (*LINEAR, *LOGARITHMIC, SECONDS)
-        if all(name in lines[-1] for lines in curves)
+        if all(any(name in line for line in lines) for lines in curves)
     }
     fingerprints = {key: first["fingerprints"][key] for key in _INPUTS}
     presets = (origin.removeprefix("preset ") for origin in first["origin"].values() if origin.startswith("preset "))

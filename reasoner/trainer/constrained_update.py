@@ -20,9 +20,9 @@ from reasoner.rl.trust_region import constrained_step
 
 def constrained_update(
     optimizer: Optimizer, policy_loss: PolicyLoss, batch: Batch, delta: float
-) -> tuple[float | None, dict[str, float]]:
-    """Take TRPO's step from the gradient that the parameters hold, and clear it. Returns (norm of the gradient, or None
-    if it is not finite and nothing was changed; metrics of the step).
+) -> tuple[float, dict[str, float]]:
+    """Take TRPO's step from the gradient that the parameters hold, and clear it. Returns (norm of the gradient, metrics
+    of the step). If the norm is 0 or not finite, nothing is changed, and there are none.
 
     `delta` bounds KL(old || new) of the batch, in nats. The gradient is the sum over the ranks already.
     """
@@ -31,10 +31,8 @@ def constrained_update(
     gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
     optimizer.zero_grad()
     norm = gradient.norm()
-    if not torch.isfinite(norm):
-        return None, {}
-    if norm == 0:
-        return 0.0, {}
+    if not torch.isfinite(norm) or norm == 0:
+        return float(norm), {}
     product = FisherProduct(
         [partial(_states, passes, rows) for rows in _fisher_rows(batch, algo.fisher_rows, passes)],
         OutputLayer.of(passes.model),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ class StepUpdate:
 
     token_stats: TokenStats
     lr_factor: float  # of the learning rates
-    norms: list[float | None] = field(default_factory=list)  # of the policy's gradients; None: not finite, left out
+    norms: list[float] = field(default_factory=list)  # of the policy's gradients; one that is not finite is left out
     critic: CriticUpdate | None = None
     further: dict[str, float] = field(default_factory=dict)  # of the KL's target, the teacher and TRPO's step
 
@@ -41,12 +42,13 @@ class StepUpdate:
         """The metrics of the step, of which `lr` is the learning rate: means over the tokens with a gradient. Without
         any there is no entropy, KL or log-probability difference.
         """
-        finite = [norm for norm in self.norms if norm is not None]
+        finite = list(filter(math.isfinite, self.norms))
+        known = finite or self.norms  # where no gradient is finite, the norm is not either
         averages, losses = self.token_stats.averages(), self.token_stats.losses(len(self.norms))
         metrics = {"loss": losses.pop("loss", 0.0), **averages}
         if averages:
             metrics["sampling/logprob_diff_max"] = self.token_stats.gap_max
-        metrics |= {"grad_norm": sum(finite) / max(1, len(finite)), "lr": lr}
+        metrics |= {"grad_norm": sum(known) / max(1, len(known)), "lr": lr}
         num_skipped = len(self.norms) - len(finite)
         if self.critic is not None:
             metrics["critic/explained_variance"] = self.critic.explained_variance

@@ -5,6 +5,7 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -199,18 +200,18 @@ class Trainer:
             for parameter in self._parameters:
                 parameter.grad = torch.zeros_like(parameter)
 
-    def apply_gradient(self, lr_factor: float) -> float | None:
-        """Clip the gradient and step the optimisers. Returns its norm before clipping, or None if it is not finite and
-        nothing was changed.
+    def apply_gradient(self, lr_factor: float) -> float:
+        """Clip the gradient and step the optimisers. Returns its norm before clipping; if that is not finite, nothing
+        was changed.
         """
-        norm = clip_gradients(self.model.parameters(), self.cfg.optim.max_grad_norm)
-        if not torch.isfinite(norm):
+        norm = float(clip_gradients(self.model.parameters(), self.cfg.optim.max_grad_norm))
+        if not math.isfinite(norm):
             self.free_gradients()
-            return None
+            return norm
         step_optimizer(self.optimizer, self.cfg.optim.lr * lr_factor)
         if self.critic is not None and self.critic.shared:
             self.critic.step(lr_factor=lr_factor)
-        return float(norm)
+        return norm
 
     def update_policy(self, batch: Batch, update: StepUpdate) -> None:
         """Step from the gradient of the batch: with the optimiser, or with TRPO's constraint."""
@@ -226,8 +227,8 @@ class Trainer:
         lr_factor = learning_rate_factor(self.cfg, self.steps_done, tokens_before=0)
         norm = self.apply_gradient(lr_factor)
         self.steps_done += 1
-        lr, skipped = self.cfg.optim.lr * lr_factor, float(norm is None)
-        return {"grad_norm": norm or 0.0, "lr": lr, "skipped_updates": skipped}
+        skipped = float(not math.isfinite(norm))
+        return {"grad_norm": norm, "lr": self.cfg.optim.lr * lr_factor, "skipped_updates": skipped}
 
     def free_gradients(self) -> None:
         """Free the memory of the gradients, which the next update computes anew: the engine can use it until then."""

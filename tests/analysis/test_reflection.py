@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shutil
+from dataclasses import asdict
 from statistics import fmean
 
 import pytest
@@ -81,10 +82,12 @@ def test_timeline_counts_spans_per_1000_tokens(table):
 
 
 def test_uplift_compares_within_groups_that_have_both(table):
-    """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side."""
-    difference, groups = study.uplift(table)
-    assert groups == 3 and difference.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
-    assert (difference.wins, difference.losses) == (1, 2)
+    """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side. The
+    two groups of 6*7 are one observation.
+    """
+    difference, problems = study.uplift(table)
+    assert problems == 2 and difference.mean == pytest.approx(((-1 / 3 + 2 / 3) / 2 - 1 / 3) / 2)
+    assert (difference.wins, difference.losses) == (1, 1)
 
 
 def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
@@ -94,16 +97,18 @@ def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
     steps = [[group(f"{n}", "42", rng.choices(said, k=rng.randint(1, 6))) for n in range(5)] for _ in range(8)]
     table = RolloutTable(write_run(tmp_path / "a", steps))
     study.study(table)
-    pairs = []
+    of_problem = {}
     for one in (one for step in steps for one in step):
         sides = {True: [], False: []}
         for completion, score in zip(one.completions, one.scores, strict=True):
             sides[completion.text not in (PLAIN_RIGHT, PLAIN_WRONG)].append(score.correct)
         if all(sides.values()):
-            pairs.append((fmean(sides[True]), fmean(sides[False])))
-    difference, groups = study.uplift(table)
-    assert groups == len(pairs) > 2 and difference.mean == pytest.approx(fmean(a - b for a, b in pairs))
-    assert difference == paired_difference(*zip(*pairs, strict=True))
+            pair = fmean(sides[True]), fmean(sides[False])
+            of_problem.setdefault(one.prompt.problem.id, []).append(pair)
+    pairs = [tuple(map(fmean, zip(*own, strict=True))) for own in of_problem.values()]
+    difference, problems = study.uplift(table)
+    expected = asdict(paired_difference(*zip(*pairs, strict=True)))
+    assert problems == len(pairs) > 2 and asdict(difference) == pytest.approx(expected)
     for line, groups in zip(study.timeline(table), steps, strict=True):
         texts = [completion.text for one in groups for completion in one.completions]
         result = [span for text in texts for span in spans(text, "", "42")]

@@ -2,8 +2,6 @@
 
 import pytest
 
-from app.api import finite
-
 R = {"run": "whole"}
 BAD = [
     ("nothing", {}, "unknown query 'nothing'"),
@@ -60,8 +58,3 @@ def test_invalid_queries_are_refused_with_the_reason(call, folder, query, argume
     with pytest.raises(ValueError) as caught:
         call(query, **arguments)
     assert message in str(caught.value) and not (folder / "runs" / "whole" / "notes.jsonl").exists()
-
-
-def test_finite_replaces_nan_and_infinity_by_none():
-    value = {"a": [1.0, float("nan"), (float("inf"), "x")], 3: {"b": -float("inf")}, "c": True, "d": None, "e": 2**60}
-    assert finite(value) == {"a": [1.0, None, [None, "x"]], "3": {"b": None}, "c": True, "d": None, "e": 2**60}

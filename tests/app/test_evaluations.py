@@ -131,17 +131,18 @@ def test_the_vote_of_each_problem(call, folder, name, votes):
     assert len(page["problems"]) == len(votes) and ("cons@k" in page["curves"]) == (name == "voted")
 
 
-def test_responses_that_could_not_be_graded_do_not_vote(copied):
+@pytest.mark.parametrize(("verdict", "winner", "abstentions"), [("timed_out", "nobody", N), ("unparsable", "wrong", 0)])
+def test_responses_that_were_not_judged_do_not_vote(copied, verdict, winner, abstentions):
     """As in reasoner.evals.result, also where no classes are stored."""
     path, ask = copied("unvoted")
     table = pq.read_table(path / "samples.parquet")
     rows = table.to_pylist()
     for row in rows:
-        row |= {"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {}
+        row |= {"verdict": verdict, "correct": False} if row["problem_id"] == "unanimous" else {}
     pq.write_table(pa.Table.from_pylist(rows, table.schema), path / "samples.parquet")
     page = {p["problem"]: p for p in ask("evaluation", name="unvoted", set=SPEC)["problems"]}
-    assert (page["unanimous"]["winner"], page["unanimous"]["abstentions"]) == ("nobody", N)
-    assert page["unanimous"]["classes"] == []
+    assert (page["unanimous"]["winner"], page["unanimous"]["abstentions"]) == (winner, abstentions)
+    assert sum(own["votes"] for own in page["unanimous"]["classes"]) == N - abstentions
 
 
 def test_votes_page_has_greedy_answers(call):

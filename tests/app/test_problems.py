@@ -2,11 +2,12 @@
 
 from collections import Counter
 from itertools import pairwise
-from statistics import fmean, stdev
+from statistics import fmean
 
 import pytest
 
 from app.problems import rollouts_of_problem
+from reasoner.evals.estimators import estimate_share
 from tests.app.library_of import FORGOTTEN, LEARNT, PROBLEMS, RETURNS, STEPS, grouped, num_correct, rows_of, write_run
 
 
@@ -111,7 +112,8 @@ def test_exposures_tell_first_groups_of_a_problem_from_later_ones(call, rows, su
     for (step, _), own in groups.items():
         problem = own[0]["problem_id"]
         is_first = earliest.setdefault(problem, step) == step
-        rates.setdefault((step, is_first), []).append(num_correct(own) / len(own))
+        of_problem = rates.setdefault((step, is_first), {})
+        of_problem.setdefault(problem, []).append(num_correct(own) / len(own))
         visits[problem] += 1
     page = call("problems", run="whole", subject=subject)
     assert call("problems", run="whole", subject=subject, limit=0) == {"steps": page["steps"]}
@@ -119,13 +121,10 @@ def test_exposures_tell_first_groups_of_a_problem_from_later_ones(call, rows, su
     lines = {(line["part"], line["is_first"]): line for line in page["exposures"]}  # fewer than ten steps: a part each
     assert lines.keys() == rates.keys()
     for key, own in rates.items():
-        assert lines[key]["rate"] == pytest.approx(fmean(own)) and lines[key]["groups"] == len(own)
-        if len(set(own)) > 1:
-            half = 1.96 * stdev(own) / len(own) ** 0.5
-            assert lines[key]["low"] == pytest.approx(max(0, fmean(own) - half))
-            assert lines[key]["high"] == pytest.approx(min(1, fmean(own) + half))
-        else:
-            assert "low" not in lines[key]
+        line, every = lines[key], [rate for rates_of_problem in own.values() for rate in rates_of_problem]
+        mean = estimate_share([sum(one) for one in own.values()], [len(one) for one in own.values()])
+        assert (line["rate"], line["low"], line["high"]) == pytest.approx((fmean(every), mean.low, mean.high))
+        assert line["groups"] == len(every) and line["low"] < line["high"]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.id)

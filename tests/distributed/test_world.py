@@ -1,5 +1,6 @@
 """The world of a run: values between real processes over gloo, and what each rank is told when one fails."""
 
+import math
 import os
 import signal
 from array import array
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 from reasoner.distributed.launch import check_gpus
-from reasoner.distributed.world import ALONE, num_launched, open_world
+from reasoner.distributed.world import ALONE, largest_of, num_launched, open_world
 from tests.distributed import programs
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.ranks import environment, free_port, run_ranks
@@ -25,6 +26,12 @@ def test_every_operation_of_a_single_process_is_the_identity():
         "largest": 0, "first": "of rank 0", "stripe": [(item, 0) for item in range(5)], "few": ["one"],
     }  # fmt: skip
     assert ALONE.with_own_group() is ALONE
+
+
+@pytest.mark.parametrize("values", [[math.nan, 0.0], [0.0, math.nan, 1.0]])
+def test_what_is_not_a_number_on_one_rank_is_the_largest(values):
+    """A gap of nan on one rank must not pass the sync certificate as that of another."""
+    assert math.isnan(largest_of(values)) and largest_of([0.0, 2.0, 1.0]) == 2
 
 
 def test_two_ranks_have_the_same_results_threads_do_not_meet_and_values_of_tokens_go_to_the_first_alone():

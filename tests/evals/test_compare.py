@@ -6,7 +6,7 @@ import pytest
 
 from data import Problem
 from reasoner.evals import eval_log
-from reasoner.evals.compare import compare, mismatches
+from reasoner.evals.compare import compare, compare_metrics, mismatches
 from reasoner.evals.result import EvalResult, MetricKs
 from reasoner.types import EvalSample, Response
 from verifiers import Score, Verdict
@@ -14,19 +14,19 @@ from verifiers import Score, Verdict
 PROMPT = {"style": "none", "text": "{question}", "extract": "strict"}
 
 
-def evaluation(spec, correct_by_problem):
+def evaluation(spec, correct_by_problem, gold):
     """Problems p0, p1... with so many of four responses right."""
     samples = []
     for i, num_correct in enumerate(correct_by_problem):
-        problem = Problem(f"p{i}", f"question {i}\x1b[2J", "4", spec, "x")
+        problem = Problem(f"p{i}", f"question {i}\x1b[2J", gold, spec, "x")
         verdicts = [Verdict.CORRECT] * num_correct + [Verdict.WRONG] * (4 - num_correct)
         scores = tuple(Score(0.0, {}, verdict, "4") for verdict in verdicts)
         samples.append(EvalSample(problem, "?", (Response("r", 3, "stop", 0),) * 4, scores))
     return EvalResult(spec, 1.0, MetricKs(pass_at=(1, 4)), tuple(samples), ())
 
 
-def write(folder, sets, way="sampled", **changes):
-    result = {spec: {way: evaluation(spec, right)} for spec, right in sets.items()}
+def write(folder, sets, way="sampled", gold="4", **changes):
+    result = {spec: {way: evaluation(spec, right, gold)} for spec, right in sets.items()}
     data = {s: eval_log.data_entry([one.problem for one in ways[way].samples]) for s, ways in result.items()}
     manifest = {
         "model": folder.name, "engine": "x", "sampling": {}, "seed": 0, "grader": "g", "prompt": PROMPT,
@@ -110,6 +110,30 @@ def test_force_warns_and_compares_the_shared_problems(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "warning: the grader differs" in text and "warning: the data of s differ" in text
     assert "2/0/0" in text
+
+
+def test_force_pairs_no_problem_with_another_one_of_the_same_id(tmp_path):
+    write(tmp_path / "a", {"s": [4, 4]})
+    write(tmp_path / "b", {"s": [0, 0]}, gold="5")
+    with pytest.raises(ValueError):
+        compare("a", "b", out=tmp_path, force=True)
+
+
+@pytest.mark.parametrize(
+    ("others", "p", "p_holm", "is_shown"), [([], 2 / 64, 2 / 64, True), ([0] * 30, 2 / 64, 4 / 64, False)]
+)
+def test_a_difference_is_shown_by_the_p_value_adjusted_for_the_sets(others, p, p_holm, is_shown):
+    """6 of 30 problems won: the t-interval excludes 0 whatever the number of sets."""
+
+    def samples(right):
+        lines = {str(number): {"metrics": ["pass@1"], "pass@1": float(one)} for number, one in enumerate(right)}
+        return {"none": lines}
+
+    pairs = {"s": (samples([1] * 6 + [0] * 24), samples([0] * 30))}
+    if others:
+        pairs["t"] = samples(others), samples(others)
+    one = compare_metrics(pairs)[0]
+    assert (one.difference.p, one.p_holm, one.is_shown) == (p, p_holm, is_shown) and one.difference.low > 0
 
 
 def test_names_of_style_and_set_do_not_matter_and_disjoint_sets_are_refused(pair, tmp_path):

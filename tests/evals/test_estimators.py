@@ -91,8 +91,14 @@ def test_equal_answers_are_one_class_and_ties_are_split():
 
 
 def test_macro_average_weighs_sets_equally():
-    mean, se = estimators.macro([estimate([1.0, 0.0]), estimate([1.0] * 10)])
-    assert mean == pytest.approx(0.75) and se == pytest.approx(0.5 / 2)
+    assert estimators.macro([estimate([1.0, 0.0]), estimate([1.0] * 10)])["value"] == pytest.approx(0.75)
+
+
+def test_macro_average_has_an_interval_where_no_problem_is_solved():
+    average = estimators.macro([estimate([0.0] * 30)] * 2)
+    assert average == pytest.approx({"value": 0, "low": 0, "high": 0.1135133932 / 2**0.5})
+    one = estimate([1.0] * 9 + [0.0] * 21)
+    assert estimators.macro([one]) == pytest.approx({name: getattr(one, name) for name in ("value", "low", "high")})
 
 
 def test_estimate_equals_values_worked_out_by_hand():
@@ -104,6 +110,7 @@ def test_estimate_equals_values_worked_out_by_hand():
     nine = estimate([1.0] * 9 + [0.0] * 21)
     assert nine.se == pytest.approx(0.0850962943)
     assert (nine.low, nine.high) == pytest.approx((0.1666474827, 0.4787578746))
+    assert estimators.estimate_share([1] * 9 + [0] * 21, [1] * 30) == nine  # Wilson's own, of a pair a problem
     assert estimators.wilson(0.0, 30) == pytest.approx((0, 0.1135133932))
     mixed = estimate([1.0] * 6 + [0.5] * 6 + [0.0] * 18)
     assert mixed.se == pytest.approx(0.0742781353)

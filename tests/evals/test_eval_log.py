@@ -9,7 +9,7 @@ import pytest
 from reasoner.evals import eval_log
 from reasoner.evals.response_files import read_responses
 from reasoner.evals.result import MetricKs
-from reasoner.evals.tables import details, table
+from reasoner.evals.tables import details, percent, table
 from tests.fixtures.scripted import answering, evaluated, prompt
 
 SPEC = "generated:heldout"
@@ -91,6 +91,20 @@ def test_table_has_a_line_per_set_and_way_with_intervals(sets):
     assert "25.0 [" in sampled and "25.0 %" in sampled  # one of four responses gives no answer
     assert "50.0 [" in greedy
     assert "macro average" in table({SPEC: sets[SPEC], "other": sets[SPEC]})
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0.0 %"), (0.0004, "< 0.1 %"), (0.125, "12.5 %"), (0.9996, "> 99.9 %"), (1.0, "100.0 %"), (None, "-")],
+)
+def test_a_percentage_tells_none_from_few_and_all_from_nearly_all(share, text):
+    assert percent(share) == text
+
+
+def test_scores_that_are_all_equal_have_no_standard_error(pool):
+    right = evaluated({"a": [answering(4)] * 2, "b": [answering("1/2")] * 2}, pool, PROMPTS, 2, label=SPEC)
+    _, line = table({SPEC: {"sampled": right}}).splitlines()
+    assert line.split()[3:8] == ["100.0", "[34.2,", "100.0]", "-", "-"]
 
 
 def test_details_separate_format_from_reasoning_and_list_families(sets):

@@ -1,5 +1,8 @@
 """Values of every token: they add up to the step's metrics, in whatever order the rows were computed."""
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -38,6 +41,26 @@ def test_token_values_sum_to_loss_and_average_to_kl_and_entropy(how):
         assert sum(values(name)) / len(values(name)) == pytest.approx(figures[name], rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "algo",
+    [
+        {"beta": 0.05, "epochs": 2, "minibatches": 3, "mask_truncated_completions": True},
+        {"name": "dapo", "minibatches": 2, "importance_sampling": "token"},
+        {"name": "ppo", "epochs": 2, "minibatches": 2},
+    ],
+    ids=["grpo", "dapo", "ppo"],
+)
+def test_metrics_do_not_depend_on_micro_batches(algo):  # trap 43
+    groups = [group([5, 6], [[7, 8], [9], [4, 4, 5], [6]], [1.0] * 4), *random_groups()]
+    cut = replace(groups[1].completions[0], finish="length")
+    groups[1] = replace(groups[1], completions=(cut, *groups[1].completions[1:]))
+    reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False) if "beta" in algo else None
+    parts, whole = (
+        update(config(micro=size, lr=1e-2, **algo), groups, reference=reference)[1] for size in (13, 10_000)
+    )
+    assert parts == pytest.approx(whole, rel=2e-3, abs=1e-5)
+
+
 def test_token_values_are_stored_under_collated_row():
     """Rows pass through blocks, micro-batches and minibatches; each is stored under its index in the collated batch."""
     groups = random_groups()
@@ -65,6 +88,13 @@ def test_token_values_are_from_first_epoch():
     _, _, once = update(config(lr=1e-2), groups)
     _, _, twice = update(config(lr=1e-2, epochs=2), groups)
     assert all(torch.allclose(torch.tensor(once[r]["entropy"]), torch.tensor(twice[r]["entropy"])) for r in once)
+
+
+def test_a_difference_that_is_not_a_number_is_the_largest():
+    token_stats = TokenStats()
+    for gap in (0.1, math.nan, 0.2):
+        token_stats.add({"tokens": torch.tensor(1.0)}, gap_max=torch.tensor(gap))
+    assert math.isnan(token_stats.gap_max)
 
 
 def test_tally_keeps_no_token_values_by_default():

@@ -2,7 +2,16 @@
 
 import pytest
 
-from reasoner.runs.json_files import COUNT, append_line, iter_lines, read_lines, scan_steps, without_crc
+from reasoner.runs.json_files import (
+    COUNT,
+    append_line,
+    iter_lines,
+    read_lines,
+    read_object,
+    scan_steps,
+    without_crc,
+    write_json,
+)
 
 LINES = [{"step": 0, "loss": 0.5}, {"step": 1, "loss": 1.5, "text": 'a "crc32": b'}]
 
@@ -34,6 +43,13 @@ def test_torn_last_line_is_left_out_wherever_it_ends(log):
     for end in range(first + 1, len(content) - 3):
         log.write_bytes(content[:end])
         assert read_lines(log, {"step": COUNT}) == LINES[:1]
+
+
+def test_nan_and_infinity_are_written_as_null(tmp_path):
+    value = {"a": [1.0, float("nan"), (float("inf"), "x")], 3: {"b": -float("inf")}, "c": True, "d": None, "e": 2**60}
+    write_json(tmp_path / "x.json", value)
+    written = {"a": [1.0, None, [None, "x"]], "3": {"b": None}, "c": True, "d": None, "e": 2**60}
+    assert read_object(tmp_path / "x.json") == written
 
 
 def test_lines_are_read_one_by_one(log):

@@ -1,6 +1,7 @@
 """Reference bands: what they hold, who is outside of them, and the files."""
 
 import json
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,22 @@ def test_one_spike_a_step_without_a_metric_and_steps_beyond_the_reference_are_no
     lines = [*curve(50), dict.fromkeys((*LINEAR, *LOGARITHMIC), 1e9) | {"step": STEPS}]
     del lines[12]["kl"]
     assert departures(lines, bands) == []
+
+
+def test_steps_without_a_finite_value_do_not_count_before_the_first_one_either(bands):
+    lines = curve(50)
+    for line in lines[:3]:
+        del line["entropy"]
+    assert departures(lines, bands) == []
+    lines = curve(50, factor=3.0)
+    lines[2]["kl"] = math.nan
+    assert {one.step for one in departures(lines, bands)} == {FIRST_STEP}
+
+
+def test_a_metric_that_the_last_step_lacks_has_a_band(runs, tmp_path):
+    lines = curve(9)
+    del lines[-1]["kl"]
+    assert "kl" in make_reference([*runs, write_run(tmp_path / "nine", 9, lines)]).bands
 
 
 def test_the_file_of_a_reference_holds_it_to_four_digits(runs, tmp_path):

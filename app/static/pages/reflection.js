@@ -36,11 +36,11 @@ function correctionLines({ timeline }) {
 
 // Title, totals and definitions.
 function heading(run, data) {
-  const { num_analyzed: done, num_steps: all, uplift: { difference, groups }, totals: { labels } } = data;
+  const { num_analyzed: done, num_steps: all, uplift: { difference, problems }, totals: { labels } } = data;
   const first = data.first_correction, [mean, interval] = difference ? differenceText(difference).split(/ (.*)/) : [];
   const tiles = [tile("cues", number(sum(labels))), tile("self-corrections", number(corrections(labels))), tile("aha", number(labels.aha ?? 0)),
     tile("accuracy with − without reflection", difference ? `${mean} points` : "–",
-      difference ? `${interval} over ${groups} groups with both` : `${groups} groups with both`),
+      difference ? `${interval} over ${problems} problems with both` : `${problems} problems with both`),
     tile("first successful self-correction", first ? link("rollouts", { run, rollout: first }, first) : "–", "step.group.sample")];
   return [
     el("div", { class: "bar-row" }, el("h1", {}, "Reflection"),
