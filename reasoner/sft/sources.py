@@ -104,13 +104,14 @@ def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
 
 def _hub_part(spec: str) -> Part | None:
     """The data set of the hub that a spec names; None for anything else."""
-    part = parts(spec)[0]
-    return part if part.kind == "hub" and not part.subset and part.options.keys() <= {"config"} else None
+    part, *others = parts(spec)
+    is_plain = part.kind == "hub" and not part.subset and part.options.keys() <= {"config"}
+    return part if is_plain and not others else None
 
 
 def _check_file(spec: str) -> None:
     if not can_read(Path(spec)):
         raise ValueError(
             f"no examples {spec!r}: it must be a file {' or '.join(READERS)}, runs:RUN, or a data set of the hub "
-            "ORG/NAME[:SPLIT][?config=NAME]"
+            "ORG/NAME[:SPLIT][?config=NAME]; a semicolon stands between several"
         )

@@ -83,6 +83,7 @@ def test_configuration_of_a_data_set_can_be_named(tmp_path, monkeypatch):
         ("missing.jsonl", "no examples 'missing.jsonl': it must be a file .jsonl or .json or .csv"),
         ("generated", "no examples 'generated'"),
         ("org/set?sample=5", "no examples 'org/set.sample=5'"),
+        ("org/set,org/other", "no examples 'org/set,org/other'"),
     ],
 )
 def test_a_source_that_cannot_be_read_is_refused_before_a_run(runs, spec, message):
