@@ -212,6 +212,12 @@ def test_the_fingerprint_depends_on_the_problems_and_their_order() -> None:
     assert same not in map(fingerprint, others)
 
 
+def test_the_fingerprint_of_what_is_trained_on_depends_on_the_columns_of_reward_functions(tmp_path: Path) -> None:
+    one, other = (load(str(write_lines(tmp_path, "x.jsonl", {**GOOD, "hint": hint}))) for hint in "23")
+    assert fingerprint(one) == fingerprint(other)
+    assert fingerprint(one, with_columns=True) != fingerprint(other, with_columns=True)
+
+
 def test_half_of_a_surrogate_pair_has_a_fingerprint(tmp_path: Path) -> None:
     path = write_lines(tmp_path, "x.jsonl", *({**GOOD, "question": f"1+{text}"} for text in ("\udc00", "\udc01", "2")))
     assert len({fingerprint([problem]) for problem in load(str(path))}) == 3
