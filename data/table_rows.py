@@ -209,6 +209,8 @@ def _text(name: str, value: Any) -> str:
         found = str(value)[lost.start() : lost.end() + 6]
         raise ValueError(f"the {name} has {found!r}: in JSON a backslash of LaTeX is written twice, as in \\\\frac")
     text = (f"{value:f}" if isinstance(value, Decimal) else str(value)).strip()
+    if isinstance(value, float) and len(rounded := f"{value:.15g}") < len(text) - 2:  # 0.1 + 0.2 is 0.30000000000000004
+        text = rounded
     if not text:
         raise ValueError(f"the {name} is blank")
     return text
