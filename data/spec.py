@@ -157,7 +157,7 @@ def _part(text: str, weight: Fraction | None) -> Part:
     if kind in ("environment", "named") and split and split not in splits:
         raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(splits)}")
     subset, query = (None, text[len(place) + 1 :]) if kind == "environment" else _divided(text)
-    options = dict(parse_qsl(query, keep_blank_values=True))
+    options = read_options(query)
     if query and kind != "unknown" and not (options and all(options.values())):
         raise ValueError(f"cannot read the options of {text!r}; write {place}?NAME=VALUE&NAME=VALUE")
     for key, value in options.items() if kind in _OPTIONS else ():
@@ -166,6 +166,15 @@ def _part(text: str, weight: Fraction | None) -> Part:
         if value not in ("refuse", _RULES.get(key, value)):
             raise ValueError(f"{text!r} has {key}={value}; known are refuse, {_RULES[key]}")
     return Part(text, kind, name, split or "".join(splits[:1]), splits, query, options, subset, weight)
+
+
+def read_options(query: str) -> dict[str, str]:
+    """The options NAME=VALUE, joined by &, by name. ValueError for a name that stands twice."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    options = dict(pairs)
+    if len(options) < len(pairs):
+        raise ValueError(f"{query!r} has an option twice; give it once")
+    return options
 
 
 def _is_file(place: str) -> bool:

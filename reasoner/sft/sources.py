@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from data.files import READERS, can_read, read_files
 from data.hub import hub_rows
-from data.spec import Part, parts
+from data.spec import Part, parts, read_options
 from reasoner.rollouts.prompts import load_template, opened_thinking
 from reasoner.runs.row_files import write_rows
 from reasoner.runs.run_dir import find_run, read_settings
@@ -98,8 +97,7 @@ def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
     names, _, query = spec.removeprefix(_RUNS).partition("?")
     if not names:
         raise ValueError(f"sft.data is {spec!r}; name a run: runs:RUN")
-    conditions = dict(parse_qsl(query, keep_blank_values=True))
-    return [find_run(name, runs) for name in names.split(",")], parse_selection(conditions)
+    return [find_run(name, runs) for name in names.split(",")], parse_selection(read_options(query))
 
 
 def _hub_part(spec: str) -> Part | None:
