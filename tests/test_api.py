@@ -313,6 +313,7 @@ def test_arguments_that_cannot_be_evaluated_are_named(tmp_path, arguments, messa
     with pytest.raises(ValueError) as caught:
         evaluate(**{"data": PROBLEMS, "runs": tmp_path, "out": tmp_path / "evals"} | arguments)
     assert message in str(caught.value)
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_import_is_light_and_names_are_listed():
