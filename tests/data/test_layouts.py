@@ -12,6 +12,7 @@ import pytest
 from data import Problem, load
 from data.preview import preview_table, shared_ending
 from data.spec import parts
+from reasoner.api.inputs import problems_in_memory
 from reasoner.cli.main import main
 from reasoner.rollouts.dataset import gold_fault
 
@@ -166,6 +167,7 @@ def test_rows_that_repeat_question_and_answer_are_one_problem(tmp_path: Path, ca
     ]  # fmt: skip
     assert "2 rows" in caplog.text
     assert [problem.answer for problem in load(path, limit=2)] == ["2", "3"]
+    assert [problem.id for problem in problems_in_memory(REPEATED, source="mine")] == ["mine/file/0"]
     preview = preview_table(parts(path)[0], gold_fault)
     assert next(iter(preview.lines())) == "rows: 5, problems: 3, left out: 2"
 
