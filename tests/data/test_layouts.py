@@ -172,6 +172,15 @@ def test_rows_that_repeat_question_and_answer_are_one_problem(tmp_path: Path, ca
     assert next(iter(preview.lines())) == "rows: 5, problems: 3, left out: 2"
 
 
+def test_show_divides_a_set_as_a_run_does(tmp_path: Path) -> None:
+    rows = ({"question": f"1+{n}?", "answer": "proof" if n % 2 else str(n)} for n in range(9))
+    path = write_lines(tmp_path, *rows)
+    for size in range(1, 8):
+        assert main(["data", "show", f"{path}?sample={size}", "-n", "9", "--json", str(tmp_path / "shown.json")]) == 0
+        shown = [row["question"] for row in json.loads((tmp_path / "shown.json").read_text())]
+        assert shown == [one.question for one in load(f"{path}?sample={size}") if not gold_fault(one)]
+
+
 def test_rows_with_ids_of_their_own_are_problems_of_their_own(tmp_path: Path) -> None:
     assert len(load(write_lines(tmp_path, *({"id": number, **row} for number, row in enumerate(REPEATED))))) == 3
 
