@@ -167,7 +167,8 @@ def test_rows_that_repeat_question_and_answer_are_one_problem(tmp_path: Path, ca
     ]  # fmt: skip
     assert "2 rows" in caplog.text
     assert [problem.answer for problem in load(path, limit=2)] == ["2", "3"]
-    assert [problem.id for problem in problems_in_memory(REPEATED, source="mine")] == ["mine/file/0"]
+    for rows in (REPEATED, [{"id": None, **row} for row in REPEATED], [{"id": "", **row} for row in REPEATED]):
+        assert [problem.id for problem in problems_in_memory(rows, source="mine")] == ["mine/file/0"]
     preview = preview_table(parts(path)[0], gold_fault)
     assert next(iter(preview.lines())) == "rows: 5, problems: 3, left out: 2"
 
