@@ -30,6 +30,11 @@ class Overlap:
     is_exact: bool
 
 
+def without_layout(question: str) -> str:
+    """The question without white space and what only sets it otherwise, such as \\left, \\dfrac and 1,000."""
+    return "".join(_LAYOUT.sub("", question).split())
+
+
 def words_of(question: str) -> tuple[str, ...]:
     """The words of a question: runs of letters, numbers, operators."""
     return tuple(_WORD.findall(_LAYOUT.sub("", question.casefold())))

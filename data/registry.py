@@ -103,10 +103,15 @@ def describe() -> list[tuple[str, str]]:
     ]
 
 
-def fingerprint(problems: Iterable[Problem]) -> str:
-    """SHA-256 (hex) of the problems in their order: ids, questions, gold answers and verifiers."""
+def fingerprint(problems: Iterable[Problem], *, with_columns: bool = False) -> str:
+    """SHA-256 (hex) of the problems in their order: ids, questions, gold answers and verifiers, and `with_columns` the
+    other columns of those that have some.
+    """
     digest = hashlib.sha256()
     for problem in problems:
-        line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)
+        values: list[object] = [problem.id, problem.question, problem.answer, problem.verifier]
+        if with_columns and problem.columns:
+            values.append(dict(problem.columns))
+        line = json.dumps(values, ensure_ascii=False, default=repr)
         digest.update(line.encode(errors="surrogatepass") + b"\n")
     return digest.hexdigest()

@@ -55,9 +55,9 @@ def sources_of(spec: str) -> set[str]:
 
 
 def _place(part: Part) -> tuple[str, str, str]:
-    """(source, split, configuration) of a set."""
+    """(source, split, configuration or parameters) of a set."""
     if part.kind == "environment":
-        return part.text, "", ""
+        return part.name, part.split, part.query
     if part.kind == "file":
         return str(local_path(part.name).resolve()), "", ""
     config = HUB[part.name].config if part.name in HUB else part.options.get("config")

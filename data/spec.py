@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qsl
@@ -18,6 +19,7 @@ from data import generated, one_step
 from data.families import HARD_LEVELS
 from data.files import READERS, exists, local_path
 from data.hub import HUB, load_hub
+from data.overlap import without_layout
 from data.problem import Problem
 from data.table_rows import USUAL_COLUMNS
 
@@ -56,7 +58,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {  # by kind, beside _SIDES
 class Subset:
     """One side of the division of a set, `?sample=N` or the rest, `?without_sample=N`, for a set without a split for
     validation. The problems of the sample are those whose questions have the smallest hashes, so they are spread over a
-    file that is sorted by subject or level, and do not depend on its order.
+    file that is sorted by subject or level, and do not depend on its order. Questions that differ in layout alone
+    (data.overlap.without_layout) are one.
     """
 
     size: int  # of the sample
@@ -66,14 +69,19 @@ class Subset:
         """The sample in the order of the hashes, each question once, or the rest in the order of the set: all problems
         whose question does not stand in the sample. ValueError, naming `spec`, where the rest would be empty.
         """
-        by_question = {problem.question: problem for problem in reversed(problems)}
+        by_question: dict[str, Problem] = {}
+        for problem in sorted(problems, key=_hash_of_question):
+            by_question.setdefault(without_layout(problem.question), problem)
         if self.size >= (number := len(by_question)):
             raise ValueError(f"{spec!r}: the sample must be smaller than the set, which has {number:,} questions")
-        sample = sorted(by_question, key=lambda text: hashlib.sha256(text.encode(errors="surrogatepass")).digest())
+        sample = dict(islice(by_question.items(), self.size))
         if not self.is_rest:
-            return [by_question[question] for question in sample[: self.size]]
-        questions = set(sample[: self.size])
-        return [problem for problem in problems if problem.question not in questions]
+            return list(sample.values())
+        return [problem for problem in problems if without_layout(problem.question) not in sample]
+
+
+def _hash_of_question(problem: Problem) -> bytes:
+    return hashlib.sha256(problem.question.encode(errors="surrogatepass")).digest()
 
 
 Kind = Literal["named", "environment", "file", "hub", "unknown"]
@@ -149,7 +157,7 @@ def _part(text: str, weight: Fraction | None) -> Part:
     if kind in ("environment", "named") and split and split not in splits:
         raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(splits)}")
     subset, query = (None, text[len(place) + 1 :]) if kind == "environment" else _divided(text)
-    options = dict(parse_qsl(query, keep_blank_values=True))
+    options = read_options(query)
     if query and kind != "unknown" and not (options and all(options.values())):
         raise ValueError(f"cannot read the options of {text!r}; write {place}?NAME=VALUE&NAME=VALUE")
     for key, value in options.items() if kind in _OPTIONS else ():
@@ -158,6 +166,15 @@ def _part(text: str, weight: Fraction | None) -> Part:
         if value not in ("refuse", _RULES.get(key, value)):
             raise ValueError(f"{text!r} has {key}={value}; known are refuse, {_RULES[key]}")
     return Part(text, kind, name, split or "".join(splits[:1]), splits, query, options, subset, weight)
+
+
+def read_options(query: str) -> dict[str, str]:
+    """The options NAME=VALUE, joined by &, by name. ValueError for a name that stands twice."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    options = dict(pairs)
+    if len(options) < len(pairs):
+        raise ValueError(f"{query!r} has an option twice; give it once")
+    return options
 
 
 def _is_file(place: str) -> bool:

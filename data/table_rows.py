@@ -56,7 +56,7 @@ class RowReading:
     """A problem, and what it was read from."""
 
     where: str
-    columns: Mapping[str, str]  # the column of each field that the row has
+    columns: Mapping[str, str]  # the column of each field that the row has a value for
     problem: Problem
 
 
@@ -86,7 +86,8 @@ def read_rows(
             on_fault(RowFault(where, str(error)))
             continue
         seen[problem.id] = where
-        yield RowReading(where, {name: column for name, (column, _) in cells.items()}, problem)
+        columns = {name: column for name, (column, value) in cells.items() if value not in (None, "")}
+        yield RowReading(where, columns, problem)
 
 
 def _cells(row: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
@@ -209,6 +210,8 @@ def _text(name: str, value: Any) -> str:
         found = str(value)[lost.start() : lost.end() + 6]
         raise ValueError(f"the {name} has {found!r}: in JSON a backslash of LaTeX is written twice, as in \\\\frac")
     text = (f"{value:f}" if isinstance(value, Decimal) else str(value)).strip()
+    if isinstance(value, float) and len(rounded := f"{value:.15g}") < len(text) - 2:  # 0.1 + 0.2 is 0.30000000000000004
+        text = rounded
     if not text:
         raise ValueError(f"the {name} is blank")
     return text

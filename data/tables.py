@@ -34,9 +34,15 @@ def load_table(table: Part, limit: int | None = None, on_fault: OnFault | None =
     if not problems:
         kind = "data set" if table.kind == "hub" else "folder" if local_path(table.name).is_dir() else "file"
         raise ValueError(f"{table.name}: the {kind} holds no problems")
-    for reason, number in left_out.items() if limit is None else ():
-        _log.warning(f"{table.name}: {number:,} rows {reason}: they are left out")
+    if limit is None:
+        warn_of_rows(table.name, left_out)
     return problems
+
+
+def warn_of_rows(name: str, left_out: Counter[str]) -> None:
+    """Log how many rows were left out, by the reason."""
+    for reason, number in left_out.items():
+        _log.warning(f"{name}: {number:,} rows {reason}: they are left out")
 
 
 def table_rows(table: Part, on_fault: OnFault) -> Iterator[Row]:
@@ -47,13 +53,20 @@ def table_rows(table: Part, on_fault: OnFault) -> Iterator[Row]:
 
 
 def read_table(table: Part, rows: Iterable[Row], on_fault: OnFault, left_out: Counter[str]) -> Iterator[RowReading]:
-    """Convert the rows of a table to problems, with what each was read from. What cannot be used goes to `on_fault`.
-    Rows without an id that repeat the question, the answer and the verifier of an earlier row are counted in
-    `left_out`: DAPO-Math-17k has each of its rows a hundred times.
+    """Convert the rows of a table to problems, each once (without_repeats), with what each was read from. What cannot
+    be used goes to `on_fault`.
     """
     name, split = (table.name, table.split) if table.kind == "hub" else (local_path(table.name).stem, "file")
+    readings = read_rows(rows, source=name, split=split, options=table.options, on_fault=on_fault)
+    return without_repeats(readings, left_out)
+
+
+def without_repeats(readings: Iterable[RowReading], left_out: Counter[str]) -> Iterator[RowReading]:
+    """Leave out rows without an id that repeat the question, the answer and the verifier of an earlier row, counted in
+    `left_out`: DAPO-Math-17k has each of its rows a hundred times.
+    """
     seen: set[tuple[str, ...]] = set()
-    for reading in read_rows(rows, source=name, split=split, options=table.options, on_fault=on_fault):
+    for reading in readings:
         problem = reading.problem
         key = (problem.question, problem.answer, problem.verifier, problem.id if "id" in reading.columns else "")
         if key in seen:

@@ -181,6 +181,12 @@ def test_resume_needs_the_same_reward_functions_and_data(run, capsys):
         train(preset="smollm-135m", **again, reward_functions=FUNCTIONS)
     with pytest.raises(ValueError, match=r"algo\.name cannot change"):
         train(algo="rloo", **again, reward_functions=FUNCTIONS)
+    file = run.folder / "problems.jsonl"
+    text = file.read_text()
+    file.write_text(text.replace('"hint"', '"hint": "7", "other"'))
+    with pytest.raises(ValueError, match=r"data\.train"):
+        train(**again, reward_functions=FUNCTIONS)
+    file.write_text(text)
     assert len(run.metrics) == 2
 
 
@@ -282,6 +288,7 @@ def unknown_column(completions, answers):
         ({"reward_functions": [unknown_column]}, "reward function unknown_column needs answers"),
         ({"data": "generated", "reward_functions": [unknown_column]}, "reward function unknown_column needs answers"),
         ({"reward_functions": [brevity], "settings": {"control": "format-only"}}, "control is 'format-only'"),
+        ({"reward_functions": [brevity], "settings": {"reward.functions": f"{__file__}:brevity"}}, "brevity"),
         ({"resume": True}, "resume is True and name is None"),
         ({"resume": True, "name": "nothing"}, "no run 'nothing'"),
     ],
@@ -306,6 +313,7 @@ def test_arguments_that_cannot_be_evaluated_are_named(tmp_path, arguments, messa
     with pytest.raises(ValueError) as caught:
         evaluate(**{"data": PROBLEMS, "runs": tmp_path, "out": tmp_path / "evals"} | arguments)
     assert message in str(caught.value)
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_import_is_light_and_names_are_listed():

@@ -44,6 +44,9 @@ def test_trained_reward_model_scores_completions(place):
     assert scores[0]["score"] != scores[1]["score"]
     (alone,) = score_completions("judge", rows[:1], runs=place / "runs", threads=1)
     assert alone["score"] == pytest.approx(scores[0]["score"], abs=1e-5)
+    for limits in ({"threads": -1}, {"micro_batch_tokens": 0}):
+        with pytest.raises(ValueError, match=min(limits)):
+            score_completions(run.model, rows, **limits)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,41 +84,56 @@ def evaluate(
         >>> results.metric("cons@16").value
         >>> results.to_pandas()
     """
-    return run_evaluation(
-        EvalRequest(
-            ks=MetricKs(tuple(pass_at), tuple(cons_at)),
-            greedy=greedy,
-            num_samples=num_samples,
-            model=model,
-            step=None if step is None else str(step),
-            data=_specs(data, Path(out)),
-            problems=limit,
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=max_tokens,
-            prompt=prompt,
-            stop=tuple(stop),
-            engine=engine,
-            dtype=dtype,
-            tools=tools,
-            seed=seed,
-            extract=extract,
-            runs=Path(runs),
-            out=Path(out),
-            name=name,
+    with _specs(data, Path(out)) as specs:
+        return run_evaluation(
+            EvalRequest(
+                ks=MetricKs(tuple(pass_at), tuple(cons_at)),
+                greedy=greedy,
+                num_samples=num_samples,
+                model=model,
+                step=None if step is None else str(step),
+                data=specs,
+                problems=limit,
+                temperature=temperature,
+                top_p=top_p,
+                max_tokens=max_tokens,
+                prompt=prompt,
+                stop=tuple(stop),
+                engine=engine,
+                dtype=dtype,
+                tools=tools,
+                seed=seed,
+                extract=extract,
+                runs=Path(runs),
+                out=Path(out),
+                name=name,
+            )
         )
-    )
 
 
-def _specs(data: Data | Sequence[str | Path], out: Path) -> list[str]:
-    """The problem sets by name or file. Problems in memory are written to a file that is named by their hash."""
+@contextmanager
+def _specs(data: Data | Sequence[str | Path], out: Path) -> Iterator[list[str]]:
+    """The problem sets by name or file. Problems in memory are written to a file that is named by their hash, which is
+    removed again where the block refuses an argument.
+    """
     if isinstance(data, str | Path):
-        return [str(data)]
+        yield [str(data)]
+        return
     rows: Any = list(data) if isinstance(data, Iterable) else data
     if rows and isinstance(rows, list) and all(isinstance(row, str | Path) for row in rows):
-        return [str(row) for row in rows]
+        yield [str(row) for row in rows]
+        return
     problems = problems_in_memory(rows, source="problems")
     digest = hashlib.sha256(jsonl_of(problems).encode()).hexdigest()[:8]
     file = out / "data" / f"problems-{digest}.jsonl"
+    is_new = not file.is_file()
     write_jsonl(file, problems)
-    return [written_spec(file, problems)]
+    try:
+        yield [written_spec(file, problems)]
+    except ValueError:
+        if is_new:
+            file.unlink()
+            with suppress(OSError):  # they hold something else
+                file.parent.rmdir()
+                out.rmdir()
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from data import Problem
 from data.table_rows import USUAL_COLUMNS, read_rows
+from data.tables import warn_of_rows, without_repeats
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -19,7 +21,8 @@ Data = str | Path | Iterable[Problem | Mapping[str, Any]]
 
 
 def problems_in_memory(data: Data, *, source: str, argument: str = "data") -> list[Problem]:
-    """Convert rows in memory to problems; a row that is not a Problem needs the columns question and answer.
+    """Convert rows in memory to problems, each once (without_repeats). One that is no Problem needs the columns
+    question and answer.
 
     `source` names the rows' default ids ("SOURCE/file/0"), as a file of that name would. ValueError naming `argument`
     and the row for what cannot be used.
@@ -29,7 +32,11 @@ def problems_in_memory(data: Data, *, source: str, argument: str = "data") -> li
     rows = [(f"{argument}, row {number}", _row(f"{argument}, row {number}", row)) for number, row in enumerate(data)]
     if not rows:
         raise ValueError(f"{argument} is empty; it must have at least one problem")
-    return [reading.problem for reading in read_rows(rows, source=source, split="file")]
+    left_out: Counter[str] = Counter()
+    readings = without_repeats(read_rows(rows, source=source, split="file"), left_out)
+    problems = [reading.problem for reading in readings]
+    warn_of_rows(argument, left_out)
+    return problems
 
 
 def _row(where: str, row: object) -> Mapping[str, Any]:

@@ -20,7 +20,13 @@ from reasoner.config.schema import Config
 from reasoner.config.stages import STAGES
 from reasoner.distributed.world import num_launched
 from reasoner.models.folder import model_fingerprint
-from reasoner.rollouts.reward_functions import RewardCallable, RewardFunction, check_columns, reward_functions_of
+from reasoner.rollouts.reward_functions import (
+    RewardCallable,
+    RewardFunction,
+    check_columns,
+    load_reward_functions,
+    reward_functions_of,
+)
 from reasoner.runs import rollouts as store
 from reasoner.runs.json_files import read_object
 from reasoner.runs.metrics import read_metrics
@@ -191,6 +197,9 @@ def train(
         if functions and cfg.control:
             raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward_functions have no effect")
         memory_mib = cfg.verify.memory_mib
+        own = {one.name for one in load_reward_functions(cfg.reward.functions)}
+        if shared := [one.name for one in functions if one.name in own]:
+            raise ValueError(f"reward_functions and reward.functions both have {shared[0]!r}; rename one of them")
         check_columns(functions, lambda: rows.get("data.train") or load(cfg.data.train, memory_mib=memory_mib))
         call.check_single_process(cfg)
         with nullcontext(resolved) if resume else _inputs_in_folder(call, resolved, run_dir, rows, folder) as resolved:

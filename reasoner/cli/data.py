@@ -88,6 +88,7 @@ def audit_golds(args: argparse.Namespace) -> None:
 
 def _print_preview(part: Part) -> list[Problem]:
     """Print what was understood of a file or a hub data set and what a run leaves out or refuses; return the rest."""
+    from data import load
     from data.preview import preview_table
     from reasoner.rollouts.dataset import gold_fault
 
@@ -96,7 +97,8 @@ def _print_preview(part: Part) -> list[Problem]:
     if part.options.get("faulty") != "skip" and preview.faults:
         print_result("  a run refuses it for rows that have no question or no answer; ?faulty=skip leaves them out")
     if part.subset is not None:
-        preview.problems = part.subset.of(preview.problems, part.text)
+        usable = {problem.id for problem in preview.problems}  # a set is divided before bad golds are left out
+        preview.problems = [one for one in load(part.text, on_fault=lambda _: None) if one.id in usable]
         print_result(f"  {part.text} names {len(preview.problems):,} of these problems")
     print_result("")
     return preview.problems

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from reasoner.config.check import check_least
 from reasoner.inference.model_spec import learnt_precision
 from reasoner.inference.reward_model import RewardModel
 from reasoner.models.loading import context_length, load_tokenizer
@@ -30,6 +31,8 @@ def open_scorer(
     """(the passes of the reward model in a folder, in the precision of its run, what tokenises rows of text for it).
     `prompt` is the prompt style whose stop texts end them, `micro_batch_tokens` the most tokens computed at once.
     """
+    check_least(0, threads=threads)
+    check_least(1, micro_batch_tokens=micro_batch_tokens)
     encode = text_reader(load_tokenizer(folder), load_template(prompt).stop)
     device, dtype = setup_torch(threads=threads, seed=0), learnt_precision(folder)
     return RewardModel(folder, device=device, dtype=dtype, micro_batch_tokens=micro_batch_tokens).passes, encode

@@ -15,6 +15,7 @@ from typing import Any
 from data import load, problem_order
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
+from reasoner.config.stages import problem_sets
 from reasoner.console import log
 from reasoner.distributed.world import num_launched
 from reasoner.evals.tables import align_rows, interval, percent
@@ -25,7 +26,7 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
 from reasoner.runtime import set_threads
-from reasoner.trainer.preflight import preflight
+from reasoner.trainer.preflight import check_validation_problems, preflight
 from reasoner.trainer.run_stage import run_stage
 from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import without_unused_validation
@@ -57,6 +58,7 @@ def expert_iteration(
     if not cfg.eval.heldout_problems:
         raise ValueError("eval.heldout_problems is 0; the table of the rounds needs held-out problems")
     preflight(cfg, runs / name, with_source=False)
+    check_validation_problems({**problem_sets(cfg), "data.train": data})
     set_threads(cfg.threads)
     problems = load(data)
     order = problem_order(data, [problem.source for problem in problems])

@@ -111,7 +111,7 @@ def read_template(path: Path) -> Template:
     A .txt template has lenient extraction. ValueError naming the file and the problem.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")  # some programs write a byte order mark
         if path.suffix == ".txt":
             return Template(text, extract="lenient")
         values = tomllib.loads(text)

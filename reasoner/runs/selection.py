@@ -64,15 +64,16 @@ def parse_selection(texts: Mapping[str, str]) -> Selection:
 
 def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
     """The rollouts that the selection takes, each completion of a problem once, and only with token ids."""
-    result, taken = SelectedRollouts(), Counter[str]()
-    seen: set[tuple[str, str]] = set()
+    result, taken = SelectedRollouts(), Counter[tuple[str, str]]()
+    seen: set[tuple[str, str, str]] = set()
     for row in rows:
-        answer = (row["problem_id"], row["completion"])
-        if reason := _reason_against(row, selection, answer in seen, taken[row["problem_id"]]):
+        problem = (row["problem_id"], row["question"])  # runs on different files may have equal ids
+        answer = (*problem, row["completion"])
+        if reason := _reason_against(row, selection, answer in seen, taken[problem]):
             result.left_out[reason] += 1
             continue
         seen.add(answer)
-        taken[row["problem_id"]] += 1
+        taken[problem] += 1
         result.rows.append({name: row[name] for name in _COLUMNS if name in row})
     return result
 

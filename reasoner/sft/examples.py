@@ -235,7 +235,7 @@ def _problem(row: Row, column: str) -> str:
     """What all examples of a problem have in common: its id where the row has one, else its prompt, which of a
     conversation is what the user says first.
     """
-    if row.get("problem_id") is not None:
+    if row.get("problem_id") not in (None, ""):
         return str(row["problem_id"])
     value = row[column]
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
@@ -244,6 +244,7 @@ def _problem(row: Row, column: str) -> str:
 
 
 _LEAD = "\n"
+_BESIDE_CONTENT = ("reasoning_content", "reasoning", "thinking", "tool_calls")
 
 
 def _letters(text: str) -> str:
@@ -259,9 +260,11 @@ def _text(name: str, value: object) -> str:
 
 
 def _message(number: int, turn: object) -> dict[str, str]:
-    """A message with its role and text alone."""
+    """A message with its role and text alone. ValueError for one that says something beside its content."""
     if not isinstance(turn, Mapping) or not {"role", "content"} <= turn.keys():
         raise ValueError(f"message {number} is {turn!r}; it must have role and content")
+    if more := [name for name in _BESIDE_CONTENT if turn.get(name)]:
+        raise ValueError(f"message {number} has {', '.join(more)}, which would not be learnt: write it in the content")
     role, content = turn["role"], turn["content"]
     return {"role": _text(f"role of message {number}", role), "content": _text(f"message {number}", content)}
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from data.files import READERS, can_read, read_files
 from data.hub import hub_rows
-from data.spec import Part, parts
+from data.spec import Part, parts, read_options
 from reasoner.rollouts.prompts import load_template, opened_thinking
 from reasoner.runs.row_files import write_rows
 from reasoner.runs.run_dir import find_run, read_settings
@@ -98,19 +97,19 @@ def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
     names, _, query = spec.removeprefix(_RUNS).partition("?")
     if not names:
         raise ValueError(f"sft.data is {spec!r}; name a run: runs:RUN")
-    conditions = dict(parse_qsl(query, keep_blank_values=True))
-    return [find_run(name, runs) for name in names.split(",")], parse_selection(conditions)
+    return [find_run(name, runs) for name in names.split(",")], parse_selection(read_options(query))
 
 
 def _hub_part(spec: str) -> Part | None:
     """The data set of the hub that a spec names; None for anything else."""
-    part = parts(spec)[0]
-    return part if part.kind == "hub" and not part.subset and part.options.keys() <= {"config"} else None
+    part, *others = parts(spec)
+    is_plain = part.kind == "hub" and not part.subset and part.options.keys() <= {"config"}
+    return part if is_plain and not others else None
 
 
 def _check_file(spec: str) -> None:
     if not can_read(Path(spec)):
         raise ValueError(
             f"no examples {spec!r}: it must be a file {' or '.join(READERS)}, runs:RUN, or a data set of the hub "
-            "ORG/NAME[:SPLIT][?config=NAME]"
+            "ORG/NAME[:SPLIT][?config=NAME]; a semicolon stands between several"
         )

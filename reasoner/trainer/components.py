@@ -189,8 +189,6 @@ def open_generator(
             process = RewardProcess(spec, seconds=limits.seconds, memory_mib=limits.memory_mib)
             stack.enter_context(process)
             functions += [replace(function, process=process) for function in own]
-        if len({function.name for function in functions}) < len(functions):
-            raise ValueError(f"reward.functions {spec!r} has the name of another reward function")
         generator = RolloutGenerator(
             engine,
             pool,

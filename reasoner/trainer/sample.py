@@ -14,7 +14,7 @@ from reasoner.console import log
 from reasoner.inference.model_spec import EngineFactory, ModelSpec
 from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
-from reasoner.rollouts.generate import generate_groups
+from reasoner.rollouts.generate import generate_groups, num_repeats
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
@@ -80,7 +80,8 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     prompts = filter_prompts(
         request.problems, model.template, tokenizer, context=model.context, max_tokens=model.completion_room
     )
-    steps = [prompts[i : i + PROMPTS_PER_STEP] for i in range(0, len(prompts), PROMPTS_PER_STEP)]
+    numbered = list(zip(prompts, num_repeats(prompts), strict=True))  # a part of a mixture may come several times
+    steps = [numbered[i : i + PROMPTS_PER_STEP] for i in range(0, len(prompts), PROMPTS_PER_STEP)]
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with ExitStack() as stack:
         stack.enter_context(lock_run_dir(run_dir))
@@ -109,7 +110,7 @@ def _sample_step(
     logger: MetricsLogger,
     timer: StepTimer,
     step: int,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[tuple[Prompt, int]],
 ) -> None:
     """Sample a shard, and record it: rollouts first, then metrics."""
     model, num = request.model, request.num_samples
@@ -125,11 +126,12 @@ def _sample_step(
         groups = generate_groups(
             factory(),
             pool,
-            prompts,
+            [prompt for prompt, _ in prompts],
             sampling,
             RewardWeights(),
             run_seed=request.seed,
             step="sample",
+            repeats=[number for _, number in prompts],
             progress=logger.progress,
         )
     store.write_step(logger.run_dir, step, groups, [0.0] * num * len(groups))

@@ -156,7 +156,7 @@ def load_data(context: RunContext) -> StageData:
     return StageData(
         examples=prompts,
         resolved=context.resolved,
-        fingerprints={"data.train": fingerprint(problems)} | learning_fingerprints(cfg, prompts),
+        fingerprints={"data.train": fingerprint(problems, with_columns=True)} | learning_fingerprints(cfg, prompts),
         plan=run_plan(context.resolved, context.algorithm, prompts, is_new=not context.resuming),
         prompts=prompts,
     )

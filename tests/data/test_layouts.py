@@ -12,6 +12,7 @@ import pytest
 from data import Problem, load
 from data.preview import preview_table, shared_ending
 from data.spec import parts
+from reasoner.api.inputs import problems_in_memory
 from reasoner.cli.main import main
 from reasoner.rollouts.dataset import gold_fault
 
@@ -166,8 +167,19 @@ def test_rows_that_repeat_question_and_answer_are_one_problem(tmp_path: Path, ca
     ]  # fmt: skip
     assert "2 rows" in caplog.text
     assert [problem.answer for problem in load(path, limit=2)] == ["2", "3"]
+    for rows in (REPEATED, [{"id": None, **row} for row in REPEATED], [{"id": "", **row} for row in REPEATED]):
+        assert [problem.id for problem in problems_in_memory(rows, source="mine")] == ["mine/file/0"]
     preview = preview_table(parts(path)[0], gold_fault)
     assert next(iter(preview.lines())) == "rows: 5, problems: 3, left out: 2"
+
+
+def test_show_divides_a_set_as_a_run_does(tmp_path: Path) -> None:
+    rows = ({"question": f"1+{n}?", "answer": "proof" if n % 2 else str(n)} for n in range(9))
+    path = write_lines(tmp_path, *rows)
+    for size in range(1, 8):
+        assert main(["data", "show", f"{path}?sample={size}", "-n", "9", "--json", str(tmp_path / "shown.json")]) == 0
+        shown = [row["question"] for row in json.loads((tmp_path / "shown.json").read_text())]
+        assert shown == [one.question for one in load(f"{path}?sample={size}") if not gold_fault(one)]
 
 
 def test_rows_with_ids_of_their_own_are_problems_of_their_own(tmp_path: Path) -> None:

@@ -110,6 +110,14 @@ def test_decimals_of_parquet_and_numbers_too_large_for_a_float_are_numbers(tmp_p
     assert load(str(path))[0].answer == "1" + "0" * 400
 
 
+@pytest.mark.parametrize(
+    ("number", "gold"),
+    [(0.1 + 0.2, "0.3"), (0.9 - 0.1, "0.8"), (1.1 * 3, "3.3"), (2 / 3, "0.6666666666666666"), (42.0, "42.0")],
+)
+def test_rounding_of_a_number_is_no_part_of_the_gold(tmp_path: Path, number: float, gold: str) -> None:
+    assert load(str(write_lines(tmp_path, "x.jsonl", {"question": "?", "answer": number})))[0].answer == gold
+
+
 def test_parquet_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
@@ -210,6 +218,12 @@ def test_the_fingerprint_depends_on_the_problems_and_their_order() -> None:
     assert same == fingerprint(iter([first, second])) and len(same) == 64
     others = [[second, first], [first], [replace(first, answer="0"), second], [replace(first, verifier="x"), second]]
     assert same not in map(fingerprint, others)
+
+
+def test_the_fingerprint_of_what_is_trained_on_depends_on_the_columns_of_reward_functions(tmp_path: Path) -> None:
+    one, other = (load(str(write_lines(tmp_path, "x.jsonl", {**GOOD, "hint": hint}))) for hint in "23")
+    assert fingerprint(one) == fingerprint(other)
+    assert fingerprint(one, with_columns=True) != fingerprint(other, with_columns=True)
 
 
 def test_half_of_a_surrogate_pair_has_a_fingerprint(tmp_path: Path) -> None:

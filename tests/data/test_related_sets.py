@@ -37,6 +37,7 @@ def test_training_problems_of_a_benchmark_bring_its_other_problems(spec: str, ex
         ("./d", "./d/a.jsonl", "./d/a.jsonl"), ("./d/a.jsonl?sample=5", "./d?without_sample=5", "./d?without_sample=5"),
         ("./d/a.jsonl", "./d/b.jsonl", ""),
         ("a.jsonl", "b.jsonl", ""), ("gsm8k", "gsm8k:test", ""), ("gym:chain_sum", "gym:chain_sum:validation", ""),
+        ("gym:chain_sum", "gym:chain_sum:train", "gym:chain_sum:train"), ("gym:gcd?level=1", "gym:gcd?level=2", ""),
     ],
 )  # fmt: skip
 def test_set_that_both_specs_name_is_found(training: str, evaluation: str, shared: str) -> None:
@@ -44,5 +45,6 @@ def test_set_that_both_specs_name_is_found(training: str, evaluation: str, share
 
 
 def test_splits_and_subsets_of_a_set_come_from_one_source() -> None:
+    assert sources_of("gym:gcd") == sources_of("gym:gcd:heldout?level=2")
     assert sources_of("gsm8k?without_sample=9") == sources_of("gsm8k:test") == sources_of("openai/gsm8k?config=main")
     assert sources_of("generated") != sources_of("generated-hard") and len(sources_of("gsm8k=1,math=1")) == 2

@@ -46,6 +46,8 @@ def test_named_set_is_no_file_beside_a_folder_of_its_name(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
+        ("x.jsonl?answer=a&answer=b", "answer=b"),
+        ("gym:gcd?level=1&level=2", "level=2"),
         ("x.jsonl?config=main", "has config=main; its options are sample"),
         ("x.jsonl?system=no", "system=no; known are refuse, drop"),
         ("gsm8k?answer=a", "'gsm8k.answer=a' has answer=a; its options are sample, without_sample"),

@@ -36,6 +36,18 @@ def test_sample_does_not_depend_on_the_order_of_the_rows_and_is_spread_over_them
     assert load(f"{path}?sample=12", limit=5) == sample[:5] and load(f"{path}?sample=5") == sample[:5]
 
 
+def test_question_that_is_only_set_otherwise_is_on_one_side(tmp_path: Path) -> None:
+    texts = {
+        "2+3": "5", "2  + 3": "5", "\\frac12 of 1,000": "500", "\\dfrac12\\, of 1000": "500", "2 - 3": "-1"
+    }  # fmt: skip
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps({"question": text, "answer": gold}) + "\n" for text, gold in texts.items()))
+    for size in (1, 2):
+        sides = (load(f"{path}?{option}={size}") for option in ("sample", "without_sample"))
+        sample, rest = ({problem.answer for problem in side} for side in sides)
+        assert len(sample) == size and not sample & rest
+
+
 def test_options_of_a_table_and_weights_of_a_mixture_go_with_a_subset(path: Path) -> None:
     spec = f"{path}?question=question&sample=9&answer=answer"
     assert load(spec) == load(f"{path}?sample=9")

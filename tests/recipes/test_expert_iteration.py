@@ -27,6 +27,11 @@ def rounds(runs: Path, status: int = 0, **changes: object) -> ForkedCommand:
     return finish("expert-iteration", "--run.dir", runs, *flags(SMALL | changes), status=status)
 
 
+def test_validation_problems_that_are_sampled_are_refused(tmp_path, tiny_folder):
+    rounds(tmp_path, 2, **{"model": tiny_folder, "validation.interval": 1, "validation.data": SUMS})
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_same_command_goes_on_where_it_was_stopped(tmp_path, tiny_folder):
     rounds(tmp_path, model=tiny_folder)
     names = sorted(path.name for path in tmp_path.iterdir())

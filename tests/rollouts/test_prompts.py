@@ -119,6 +119,8 @@ def test_few_shot_prompt_is_that_of_the_measured_run_of_training_calculations():
 def test_template_is_read_from_txt_or_toml(tmp_path):
     (tmp_path / "mine.txt").write_text("Q: {question}\nA:")
     assert load_template(str(tmp_path / "mine.txt")) == Template("Q: {question}\nA:", extract="lenient")
+    (tmp_path / "mine.txt").write_text("\ufeffQ: {question}\r\nA:", newline="")
+    assert load_template(str(tmp_path / "mine.txt")) == Template("Q: {question}\nA:", extract="lenient")
     rest = 'stop = ["</answer>"]\nextract = "strict"\nchat = false\n'
     (tmp_path / "mine.toml").write_text('text = "{question}"\nprefill = "<think>"\n' + rest)
     from_toml = load_template(str(tmp_path / "mine.toml"))

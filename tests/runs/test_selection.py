@@ -43,6 +43,14 @@ def test_selection_takes_what_meets_all_conditions_and_counts_the_rest(run, sele
     assert (names(selected), dict(selected.left_out)) == (rows, left_out)
 
 
+def test_problems_of_two_runs_with_equal_ids_and_other_questions_are_two(run, tmp_path):
+    folder = tmp_path / "b"
+    (folder / "rollouts").mkdir(parents=True)
+    write(folder, 0, [group("a", "2", [("one", True)], question="What is b?")])
+    selected = select(read_rollouts([run, folder]), replace(RIGHT, per_problem=1))
+    assert names(selected) == ["0.0.0", "3.1.1", "0.0.0"]
+
+
 def test_a_rollout_without_token_ids_and_an_answer_that_another_run_has_already_are_left_out(run):
     row = next(read_rollouts([run])) | {"token_ids": []}
     assert select([row], RIGHT).left_out == {"without token ids": 1}

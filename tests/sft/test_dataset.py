@@ -51,6 +51,11 @@ def load(tmp_path, *rows, **settings):
     return load_examples(cfg, tiny_tokenizer(), PLAIN, context=20, runs=tmp_path)
 
 
+def test_a_blank_id_of_a_problem_is_none(tmp_path) -> None:
+    split = load(tmp_path, *({"prompt": f"{i}", "completion": "1", "problem_id": ""} for i in range(8)))
+    assert len({one.problem for one in split.training}) == 8
+
+
 def test_examples_are_counted_and_split_by_the_ids_of_problems(tmp_path) -> None:
     rows = [{"prompt": "1", "completion": f"{i}", "problem_id": i % 2} for i in range(8)]
     split = load(tmp_path, *rows, rows[0], {"prompt": "1", "completion": "2" * 50}, validation_share=0.5)

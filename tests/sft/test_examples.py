@@ -186,6 +186,11 @@ def test_nothing_is_learnt_behind_the_end_of_a_turn() -> None:
         ({"messages": CONVERSATION}, None, "it is a conversation, and the model's tokenizer has no chat template"),
         ({"messages": CONVERSATION[:1]}, CHATML, "the conversation has no turn of the assistant to learn"),
         ({"messages": [{"role": "user"}]}, CHATML, "message 0 is {'role': 'user'}; it must have role and content"),
+        (
+            {"messages": [*CONVERSATION[:1], {"role": "assistant", "content": "42", "reasoning_content": "40 + 2"}]},
+            CHATML,
+            "message 1 has reasoning_content",
+        ),
         ({"messages": "hello"}, CHATML, "messages is 'hello'; it must be a list of messages"),
         ({"messages": CONVERSATION}, "{{ raise_exception('System role not supported') }}", "System role not supported"),
         ({"messages": CONVERSATION}, DROPS_THOUGHTS, " <think>"),

@@ -79,10 +79,12 @@ def test_configuration_of_a_data_set_can_be_named(tmp_path, monkeypatch):
         ("runs:", "name a run: runs:RUN"),
         ("runs:b", "no run 'b'"),
         ("runs:a?where=right", "where is 'right'"),
+        ("runs:a?where=correct&where=ended", "where=ended"),
         ("runs:a?correct", "unknown condition 'correct'; known are where, per_problem"),
         ("missing.jsonl", "no examples 'missing.jsonl': it must be a file .jsonl or .json or .csv"),
         ("generated", "no examples 'generated'"),
         ("org/set?sample=5", "no examples 'org/set.sample=5'"),
+        ("org/set,org/other", "no examples 'org/set,org/other'"),
     ],
 )
 def test_a_source_that_cannot_be_read_is_refused_before_a_run(runs, spec, message):

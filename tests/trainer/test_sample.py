@@ -6,8 +6,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from data import load
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.model_spec import ModelSpec
 from reasoner.runs.metrics import read_metrics
 from reasoner.sft.sources import read_source
+from reasoner.trainer.sample import SampleRequest, sample
 from tests.fixtures.forkserver import finish
 
 
@@ -41,6 +45,19 @@ def test_samples_are_rollouts_with_metrics_by_shard(samples):
     assert lines[-1]["num_tokens"] == sum(len(row["token_ids"]) for row in rows)
     assert 0 < lines[0]["well_formed"] < 1
     assert len({row["problem_id"] for row in rows}) == 40
+
+
+def test_problem_that_comes_again_in_another_shard_has_other_samples(tmp_path):
+    spec = ModelSpec.of("base", runs=tmp_path, prompt=None, temperature=1.0, top_p=1.0, max_tokens=16)
+    problems = load("one-step", limit=32)
+    engine = EngineConfig(name="transformers")
+    request = SampleRequest(model=spec, problems=[*problems, problems[0]], data="-", num_samples=2, engine=engine)
+    sample(request, tmp_path / "a")
+    first, again = (
+        [row["token_ids"] for row in rows if row["problem_id"] == problems[0].id]
+        for rows in (shard(tmp_path, 0), shard(tmp_path, 1))
+    )
+    assert len(again) == 2 and first != again
 
 
 def test_exported_examples_are_those_of_the_selection(samples):
