@@ -26,7 +26,7 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
 from reasoner.runtime import set_threads
-from reasoner.trainer.preflight import check_validation_problems, preflight
+from reasoner.trainer.preflight import check_evaluated_problems, preflight
 from reasoner.trainer.run_stage import run_stage
 from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import without_unused_validation
@@ -58,7 +58,7 @@ def expert_iteration(
     if not cfg.eval.heldout_problems:
         raise ValueError("eval.heldout_problems is 0; the table of the rounds needs held-out problems")
     preflight(cfg, runs / name, with_source=False)
-    check_validation_problems({**problem_sets(cfg), "data.train": data})
+    check_evaluated_problems({**problem_sets(cfg), "data.train": data})
     set_threads(cfg.threads)
     problems = load(data)
     order = problem_order(data, [problem.source for problem in problems])

@@ -60,7 +60,7 @@ def preflight(
     sets = problem_sets(cfg)
     for spec in sets.values():
         check_set(spec, memory_mib=cfg.verify.memory_mib, download=download)  # before the model, which is larger
-    check_validation_problems(sets)
+    check_evaluated_problems(sets)
     if download or not hub_sources(cfg.data.train):
         check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_teacher_prompt(cfg.teacher.prompt)
@@ -116,11 +116,15 @@ def check_routers(cfg: Config, folder: Path) -> None:
         )
 
 
-def check_validation_problems(sets: Mapping[str, str]) -> None:
-    """Raise ValueError for validation problems that are training problems by their names."""
-    if part := shared_set(sets.get("data.train", ""), sets.get("validation.data", "")):
-        raise ValueError(
-            f"validation.data has {part!r}, which data.train {sets['data.train']!r} has too: the best checkpoint would "
-            "be chosen by problems that were trained on. Name another set, or divide this one: data.train "
-            "SET?without_sample=N, validation.data SET?sample=N"
-        )
+def check_evaluated_problems(sets: Mapping[str, str]) -> None:
+    """Raise ValueError for problems of validation or of the final table that are training problems by their names."""
+    harm = {
+        "validation.data": "the best checkpoint would be chosen by problems that were trained on",
+        "eval.heldout": "the final table would be of problems that were trained on",
+    }
+    for key, effect in harm.items():
+        if part := shared_set(sets.get("data.train", ""), sets.get(key, "")):
+            raise ValueError(
+                f"{key} has {part!r}, which data.train {sets['data.train']!r} has too: {effect}. Name another set or "
+                f"split, or divide this one: data.train SET?without_sample=N, {key} SET?sample=N"
+            )

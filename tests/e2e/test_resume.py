@@ -37,7 +37,7 @@ def tiny(tmp_path_factory) -> tuple[object, ...]:
 @pytest.fixture(scope="module")
 def penalised(tiny) -> tuple[object, ...]:
     """The flags of a run with a gradient, that of the penalty on long responses."""
-    return (*tiny, "--reward.overlong", 1, "--eval.heldout", SMALL["data.train"])
+    return (*tiny, "--reward.overlong", 1, "--eval.heldout", "one-step:heldout")
 
 
 def command_of(runs: Path, more: tuple[object, ...], *, resume: bool, name: str = "train") -> list[str]:

@@ -35,13 +35,16 @@ def test_reward_function_is_checked_with_the_columns_of_the_problems(tmp_path, m
         preflight(on_hub, tmp_path / "run", download=False)
 
 
-def test_training_problems_are_refused_as_validation_problems(tmp_path):
+@pytest.mark.parametrize(
+    ("key", "unused"), [("validation.data", "validation.interval"), ("eval.heldout", "eval.heldout_problems")]
+)
+def test_training_problems_are_refused_for_validation_and_the_final_table(tmp_path, key, unused):
     file = tmp_path / "a.jsonl"
     file.write_text('{"question": "1+1?", "answer": "2"}\n')
-    values = {"data.train": str(file), "validation.data": str(file)}
+    values = {"data.train": str(file), key: str(file)}
     with pytest.raises(ValueError, match="trained on"):
         preflight(resolve([("file", values)]).config, tmp_path / "run")
-    preflight(resolve([("file", values | {"validation.interval": 0})]).config, tmp_path / "run")
+    preflight(resolve([("file", values | {unused: 0})]).config, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
