@@ -52,6 +52,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
 _EQUALS = re.compile(r"(?:=|≈|\\(?:approx|sim(?:eq)?)(?![a-z]))(?![^{}]*\})")  # not the = of \sum_{k=1}
+_NO_UNITS = frozenset(("a", "an", "of", "in", "has", "as"))  # "in a week", "how many minutes in all", "hours has she"
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|[a-z]+", re.IGNORECASE)
 _OTHER = "the letter of another choice"
 _BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
@@ -142,7 +144,7 @@ def _unit_in(text: str) -> str:
         words = match[1].strip().split()
         for size in range(len(words), 0, -1):
             phrase = " ".join(words[:size])
-            if _known_unit(phrase) is not None:
+            if _NO_UNITS.isdisjoint((words[0], words[size - 1])) and _known_unit(phrase) is not None:
                 return phrase
     return ""
 
