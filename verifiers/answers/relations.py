@@ -193,8 +193,6 @@ def _comparison(nodes: tuple[Node, ...], texts: tuple[str, ...]) -> Value:
         return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
     if any(len(signs(node)) > 1 for node in nodes):
         raise UnreadableError("both signs in a relation")
-    if len(texts) == 1 and texts[0] in "∥⊥":
-        return Relation(texts, nodes)
     reals = condition(nodes, texts)
     return Relation(texts, nodes) if reals is None else reals
 
