@@ -21,6 +21,7 @@ CASES = [
     (AMC, r"24\pi", "D", False, False),
     (AMC, "B", r"(B)\ 24\pi", True, True),
     (AMC, "B", r"(B)\ 36\pi", False, True),
+    (AMC, "B", r"Option B: $36\pi$", False, True),
     (LINES, "C", "0.75", True, False),
     (LINES, "C", r"\frac{2}{3}", False, False),
     (LINES, r"\frac{3}{4}", "C", True, False),
