@@ -116,8 +116,9 @@ def listing(tokens: Tokens) -> Value:
 def _is_again(value: Value, other: Value) -> bool:
     """Whether a value is said in another form: 1/2 or 0.5."""
     one = bare(value)
-    are_numbers = isinstance(one, Expression) and isinstance(other, Expression)
-    return are_numbers and equal_expressions(one.node, other.node) is True
+    if not (isinstance(one, Expression) and isinstance(other, Expression)):
+        return False
+    return equal_expressions(one.node, other.node) is True
 
 
 def _members(value: Value) -> tuple[Value, ...]:
