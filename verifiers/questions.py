@@ -212,7 +212,7 @@ def _is_said_back(gold: str, answer: str, question: Question) -> bool:
         if parts and is_there and not _is_in_one(parts, expected) and _is(gold, text):
             return True
     is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
-    if is_whole and (quotients := list(filter(is_quotient, stated))):
+    if is_whole and (quotients := list(filter(is_quotient, stated - expected))):
         question_numbers = set().union(*map(numbers_in, question_forms | _forms_in(question.numbers)))
         if any(numbers_in(each) <= question_numbers for each in quotients):
             return True
@@ -245,7 +245,7 @@ def _is_in_one(parts: Iterable[Form], wholes: Iterable[Form]) -> bool:
 
 def _forms_of(text: str) -> set[Form]:
     """The form of a text and, of a list, those of its items; the spelling of a text whose value has no form."""
-    value = read(text.strip(" .,;:?"))
+    value = read(text.lstrip(" ,;:").rstrip(" .,;:?"))
     forms = () if value is None else map(form, (value, *value.items) if isinstance(value, Collection) else (value,))
     return {*filter(None, forms)} or {("text", canonical(text))}
 

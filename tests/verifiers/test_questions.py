@@ -126,6 +126,8 @@ SAID_BACK = [
     ("What is $84$ shared by $2$?", "42", ["84/2", r"\frac{84}{2}", r"-\frac{84}{-2}"], ["42.0", "126/3"]),
     ("What part of $84$ is $2$?", r"\frac{1}{42}", [], [r"\frac{2}{84}"]),
     ("Two friends share 84 plums. How many has each?", "42", ["84/2", "84/2 plums", "84 ÷ 2"], ["42 plums", "126/3"]),
+    ("Solve $2x^2-5x+2=0$.", r"2, \frac{1}{2}", [], [r"\frac{1}{2}, 2", r"x = 2 or x = \frac12"]),
+    (r"Write $\frac{57}{160}$ as a decimal.", ".35625", [r"\frac{57}{160}"], ["0.35625", ".356250"]),
     # what is no question said back: the gold's own form, the value of a named quantity, a value with its unit
     (r"Which is largest: $\sqrt2$, $\frac32$, $1.2$?", r"\frac{3}{2}", [], [r"\frac32", "3/2", "1.5"]),
     ("Is $2x+1$ or $x+3$ larger for large $x$?", "2x+1", [], ["2x+1", "1+2x"]),
