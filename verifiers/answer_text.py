@@ -12,6 +12,7 @@ from numbers import Real
 
 from data.boxes import final_boxes
 from verifiers.answers.layer import read
+from verifiers.answers.scalars import contradicts
 from verifiers.answers.words import any_of, changes_answer, has_doubt
 from verifiers.normalise import visible
 
@@ -204,6 +205,9 @@ def _start_of_equation(clause: str, stated: int) -> int:
     if between and (has_unknown or not re.search(r"\s[-+*/x×÷–]\s", clause[stated:equals])):  # 2, attained at x = 3
         return -1
     if not left and not re.search(r"\d", subject) and changes_answer(subject):  # its square = 9
+        return -1
+    sides = [read(each) for each in (clause[max(stated, 0) : equals], clause[equals + 1 :])]
+    if sides[0] and sides[1] and contradicts(sides[0], sides[1]):  # 7 cm = 5 cm
         return -1
     return equals + 1 if _WORKED_OUT.search(left) and not has_unknown else start
 

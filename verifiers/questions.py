@@ -36,6 +36,7 @@ from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.units import UNITS, unit
 from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Reals, Value, all_equal, names
+from verifiers.answers.words import in_words
 from verifiers.normalise import canonical, visible
 from verifiers.score import Judgement, Verdict
 
@@ -52,6 +53,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
 _EQUALS = re.compile(r"(?:=|≈|\\(?:approx|sim(?:eq)?)(?![a-z]))(?![^{}]*\})")  # not the = of \sum_{k=1}
+_NO_UNITS = frozenset(("a", "an", "of", "in", "has", "as"))  # "in a week", "how many minutes in all", "hours has she"
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|[a-z]+", re.IGNORECASE)
 _OTHER = "the letter of another choice"
 _BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
@@ -66,9 +69,10 @@ class Question:
     form: str = ""  # of _FORMS
     tolerance: str = ""  # "0.01" is absolute, "1%" a share of the gold; "0.1, 0.01" for a list of two; "" is exact
     formulas: tuple[str, ...] = ()  # in LaTeX, which said back are no answer
+    numbers: tuple[str, ...] = ()  # of the text, "84" and "two", whose quotient is none
 
     def __bool__(self) -> bool:
-        return bool(self.choices or self.unit or self.form or self.tolerance or self.formulas)
+        return self != Question()
 
 
 def question_of(problem: Problem) -> Question:
@@ -104,8 +108,8 @@ def decode(text: str) -> Question:
     if not text:
         return Question()
     fields = json.loads(text)
-    choices, formulas = tuple(map(tuple, fields["choices"])), tuple(fields["formulas"])
-    return Question(**{**fields, "choices": choices, "formulas": formulas})
+    lists = {name: tuple(fields[name]) for name in ("formulas", "numbers")}
+    return Question(**{**fields, **lists, "choices": tuple(map(tuple, fields["choices"]))})
 
 
 @lru_cache(maxsize=4096)
@@ -118,7 +122,9 @@ def read_question(text: str) -> Question:
     if choices:
         return Question(choices, form=form)
     unit = _unit_in(text)
-    return Question((), unit, form, formulas=(*formulas_in(text), *(_amounts_in(text) if unit else ())))
+    numbers = tuple(word for word in _NUMBER.findall(text) if word[0].isdigit() or in_words(word))
+    formulas = (*formulas_in(text), *(_amounts_in(text) if unit else ()))
+    return Question((), unit, form, formulas=formulas, numbers=numbers)
 
 
 def _choices(text: str) -> tuple[tuple[str, str], ...]:
@@ -142,7 +148,7 @@ def _unit_in(text: str) -> str:
         words = match[1].strip().split()
         for size in range(len(words), 0, -1):
             phrase = " ".join(words[:size])
-            if _known_unit(phrase) is not None:
+            if _NO_UNITS.isdisjoint((words[0], words[size - 1])) and _known_unit(phrase) is not None:
                 return phrase
     return ""
 
@@ -175,7 +181,7 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
     finding = _by_question(gold, answer, question)
     is_correct, layer = finding or (bool(judgement), judgement.layer)
     is_own_form = layer in ("identical", "tolerance", "choice")
-    if is_correct and not is_own_form and _is_said_back(gold, answer, question.formulas):
+    if is_correct and not is_own_form and _is_said_back(gold, answer, question):
         finding = False, "undone"
     if finding is None:
         return judgement
@@ -183,7 +189,7 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
     return Judgement(verdict, finding[1], judgement.gold_form, judgement.answer_form)
 
 
-def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
+def _is_said_back(gold: str, answer: str, question: Question) -> bool:
     r"""Whether an answer leaves work of its question undone that the gold has done.
 
     It is a formula of the question, or holds one as an item, that the gold has in another form; or it has one in it
@@ -192,7 +198,7 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     has none.
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
-    question_forms, expected = _forms_in(formulas), _forms_in((gold,))
+    question_forms, expected = _forms_in(question.formulas), _forms_in((gold,))
     last = _EQUALS.split(answer)[-1]
     value = _forms_of(last)
     stated = _forms_of(answer) | value
@@ -200,14 +206,14 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     for said, asked, known in (written, ({*map(worked_out, each)} for each in written)):  # (2+1)x is 3x said back
         if said & asked - known:
             return True
-    for text in _sides_of(formulas):
+    for text in _sides_of(question.formulas):
         parts = list(filter(_is_compound, _forms_of(text)))
         is_there = canonical(text) in canonical(last) or _is_in_one(parts, value)
         if parts and is_there and not _is_in_one(parts, expected) and _is(gold, text):
             return True
     is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
-    if is_whole and (quotients := list(filter(is_quotient, stated))):
-        question_numbers = set().union(*map(numbers_in, question_forms))
+    if is_whole and (quotients := list(filter(is_quotient, stated - expected))):
+        question_numbers = set().union(*map(numbers_in, question_forms | _forms_in(question.numbers)))
         if any(numbers_in(each) <= question_numbers for each in quotients):
             return True
     is_number = not any(has_part(each, "symbol") for each in expected)
@@ -239,7 +245,7 @@ def _is_in_one(parts: Iterable[Form], wholes: Iterable[Form]) -> bool:
 
 def _forms_of(text: str) -> set[Form]:
     """The form of a text and, of a list, those of its items; the spelling of a text whose value has no form."""
-    value = read(text.strip(" .,;:?"))
+    value = read(text.lstrip(" ,;:").rstrip(" .,;:?"))
     forms = () if value is None else map(form, (value, *value.items) if isinstance(value, Collection) else (value,))
     return {*filter(None, forms)} or {("text", canonical(text))}
 

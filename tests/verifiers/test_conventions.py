@@ -8,8 +8,9 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
         [
             "0.5", r"\frac{1}{2}", r"\frac12", r"\dfrac{2}{4}", "½", ".5", "0.50", r"$\frac{1}{2}$",
             r"\boxed{\frac12}", "**1/2**", "1/2.", "2/4", r"\tfrac{1}{2}", r"\left(\frac{1}{2}\right)",
+            "1/2 or 0.5", r"0.5 (\frac12)",
         ],
-        ["2^{-1}", "0.51", "2", "-1/2", "1/3", r"\frac{1}{2} or 1", "1/2, 1/3"],
+        ["2^{-1}", "0.51", "2", "-1/2", "1/3", r"\frac{1}{2} or 1", "1/2, 1/3", "1/2 or 0.6", "1/2 (0.6)"],
     ),
     "1/3": ([r"0.\overline{3}", r"0.\bar{3}", "2/6"], ["0.33", "0.3333", "0.333333333"]),
     "3.14": (["3.14", "157/50"], [r"\pi"]),
@@ -65,8 +66,11 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     r"\infty": (["∞", r"+\infty", "infinity"], [r"-\infty"]),
     r"-\infty": ([], [r"\infty"]),
     "A": (
-        ["(A)", "A.", "a", "choice A", "option A", "(a)", r"\text{A}", r"\textbf{(A)}", "Answer: A", "A"],
-        ["B", "AB", "A or B", "A, B", "A = C"],
+        [
+            "(A)", "A.", "a", "choice A", "option A", "(a)", r"\text{A}", r"\textbf{(A)}", "Answer: A", "A",
+            "Option A: 5", "Option (A) red",
+        ],
+        ["B", "AB", "A or B", "A, B", "A = C", "Option A or B", "Option B: A"],
     ),
     "2": (
         ["2.0", "+2", "2.00", r"2\text{ apples}", "2 apples"],
@@ -128,6 +132,13 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     "2k, k \\in \\mathbb{Z}": (["any even integer", r"2n+4, n \in \mathbb{Z}"], ["all integers"]),
     # work left undone; what over six digits nobody multiplies out is left as it is
     "42": (["84/2", "6*7=42"], [r"7\cdot6", "7!/5!", r"\binom{42}{1}", r"\log_2 2^{42}", "42+x-x", "42x^0"]),
+    "132": ([], ["12!/10!", r"\frac{12!}{10!}"]),
+    "1/100!": (["1/100!"], []),
+    "x=3": (["x-3=0", "3=x"], ["2x=6", "2x+1=7", "x+2=5", r"\frac{x}{3}=1", "3 \u2225 x=3"]),
+    # an equation of values that are certainly different says nothing, but one may be rounded
+    "17": (["m+n = 9+8 = 17", r"A = \frac{67}{4} = 17"], ["x = 16 = 17", "m+n = 8+8 = 17", r"x \approx 17"]),
+    "17 cm": (["170 mm = 17 cm", "L = 170 mm = 17 cm"], ["16 cm = 17 cm", "L = 16 cm = 17 cm"]),
+    "3.1": ([r"x = 3.14 \approx 3.1", r"x \approx 3.1"], [r"3.2 \approx 3.1"]),
     "16": (["16.0", "2^4 = 16"], ["16 = 2^4", "(2i)^4", "2^4", "2^4=2^4", r"\sqrt{256}", "4!-8"]),
     "3628800": (["10!"], ["9!+9!"]),
     str(2**100): (["2^{100}"], [r"2^{50}\cdot2^{50}"]),

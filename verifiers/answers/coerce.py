@@ -11,6 +11,7 @@ from verifiers.answers.reals import as_reals, condition, equal_reals, one_case
 from verifiers.answers.values import (
     ALL_REALS,
     ONE,
+    ZERO,
     Cases,
     Collection,
     Expression,
@@ -203,6 +204,8 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value] | None:
             item = _with_factor(gold_item, replace_symbols(item.node, {argument: symbol(gold_argument)}), gold_argument)
         return gold_item, item
     if gold_name and isinstance(item, Relation) and isinstance(gold_item, Expression):
+        if not names(gold_item.node) and not _is_solved(item, gold_name):
+            return None
         return Relation(("=",), (symbol(gold_name), gold_item.node)), item
     if gold_name and isinstance(gold_item, Collection) and gold_item.kind == "list" and isinstance(item, Named):
         return None  # x = 3 or x = -2, and x = 3, y = -2
@@ -213,6 +216,12 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value] | None:
         has_letters = any(isinstance(each, Expression) and names(each.node) for each in (gold_item, item))
         return (relations[0], relations[1]) if relations[0] and relations[1] and has_letters else None
     return gold_item, item
+
+
+def _is_solved(equation: Relation, name: str) -> bool:
+    """Whether an equation of one unknown gives its value: x - 3 = 0, but not 2x = 6 or x + 2 = 5."""
+    left = [each for each in equation.sides if each != ZERO]
+    return len(left) == 1 and left[0].op == "add" and len(left[0].args) == 2 and symbol(name) in left[0].args
 
 
 def _with_factor(gold: Value, node: Node, argument: str) -> Expression:

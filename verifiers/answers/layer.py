@@ -86,19 +86,19 @@ _NOTHING = frozenset(_NOTHING_WORDS.split())
 
 
 def _without_aside(tokens: Tokens) -> Value | None:
-    """ "no such x", and a value without the words in brackets behind it: the value again, its noun, or a reason."""
+    """ "no such x", and a value without what stands in brackets behind it: the value again, its noun, or a reason."""
     words = [token.text for token in tokens if token.kind == "word"]
     if words[:1] == ["no"] and tokens[0].kind == "word" and _NOTHING.issuperset(words) and len(tokens) > 1:
         return EMPTY if len(words) >= len(tokens) - 1 and tokens[-1].kind in ("word", "letter") else None
     place = max((k for k, token in enumerate(tokens) if token.is_sign("(") and token.gap), default=0)
     inside = bracket_content(tokens[place:]) if place else None
-    if inside is None or not (words or (inside[1][:1] and inside[1][0].is_sign("≈"))):
+    if inside is None or not (words or any(token.kind == "number" for token in inside[1])):
         return None
     head, aside = read_tokens(tokens[:place]), read_tokens(drop_leads(inside[1]))
     if head is None or inside[1][0].is_word("since", "because"):
         return head
     if isinstance(aside, Expression):
-        is_again = equal(head, aside) is True
+        is_again = (words or not names(aside.node)) and equal(head, aside) is True  # not (2x+1) (2x+1)
         return head if is_again else with_approximation(head, aside.node) if aside.is_rounded else None
     is_noun = all(token.kind == "word" for token in inside[1]) and has_noun([token.text for token in inside[1]])
     return read_tokens([*tokens[:place], *inside[1]]) if is_noun else None

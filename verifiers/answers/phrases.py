@@ -254,6 +254,8 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     if size and words[:size][:-2] in ([], ["the"]) and _longest_phrase(tokens, 0)[0] <= size:  # the set of all primes
         tokens = tokens[size:]
     tokens = tokens[1:] if len(tokens) > 1 and tokens[0].is_word("is") else tokens
+    if len(tokens) > 3 and tokens[0].is_word("option", "choice") and tokens[1].kind in ("letter", "sign"):
+        tokens = tokens[1:]  # option B: 2
     while tokens and tokens[0].is_sign("=", "→", "□", ":"):
         is_arrow = tokens[0].is_sign("=") and len(tokens) > 1 and tokens[1].is_sign(">")  # => 12
         tokens = tokens[2 if is_arrow else 1 :]

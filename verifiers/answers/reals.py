@@ -155,7 +155,8 @@ def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
     None where it is to be solved (`2x + 1 ≥ 5`, `x^2 < 9`), or no number fulfils it.
     """
     letters = frozenset().union(*map(names, sides))
-    if len(letters) != 1 or (len(sides) > 2 and {"<", "≤"} & {*signs} and {">", "≥"} & {*signs}):
+    is_turned = len(sides) > 2 and {"<", "≤"} & {*signs} and {">", "≥"} & {*signs}
+    if len(letters) != 1 or is_turned or not {*signs} <= MIRROR.keys():
         return None
     result = ALL_REALS
     for left, sign_, right in zip(sides, signs, sides[1:], strict=False):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise, starmap
 
-from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.integers import (
     DOMAINS,
@@ -15,6 +15,7 @@ from verifiers.answers.integers import (
     integer_class,
 )
 from verifiers.answers.reals import as_reals, complement, condition, points
+from verifiers.answers.scalars import contradicts, is_rounding
 from verifiers.answers.syntax import (
     RELATIONS,
     WORDS,
@@ -47,7 +48,6 @@ from verifiers.answers.values import (
     symbol,
 )
 
-_MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 _MODULI = separator("≡ ≢", "mod")
 _SPECIAL = separator(": | ∤ ≡ ≢", "mod")  # of labels, divisors and residues
 
@@ -135,7 +135,7 @@ def _approximate(sides: list[list[Token]], texts: list[str], statement: Statemen
     place = texts.index("≈")
     has_letters = any(token.kind == "letter" and token.text not in "πei" for token in sides[0])
     if place == 0 and (name_of(sides[0]) is not None or has_letters):
-        return _named(sides[0], Expression(expression(sides[-1])))
+        return _named(sides[0], Expression(expression(sides[-1]), is_rounded=True))
     exact = [*sides[0]]
     for text, side in zip(texts[:place], sides[1 : place + 1], strict=True):
         exact += [Token("sign", text), *side]
@@ -152,12 +152,7 @@ def with_approximation(value: Value, node: Node) -> Value:
         return replace(value, items=(with_approximation(value.items[0], node),))
     if not isinstance(value, Expression) or names(value.node) or names(node):
         return value
-    try:
-        exact, rounded = approximation(value.node), approximation(node)
-    except OverflowError:
-        return value
-    is_near = abs(exact - rounded) <= _MAX_ROUNDING * max(abs(exact), abs(rounded))
-    return Expression(value.node, value.is_rounded, node) if is_near else value
+    return Expression(value.node, value.is_rounded, node) if is_rounding(value.node, node) else value
 
 
 def _member(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
@@ -193,23 +188,24 @@ def _comparison(nodes: tuple[Node, ...], texts: tuple[str, ...]) -> Value:
         return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
     if any(len(signs(node)) > 1 for node in nodes):
         raise UnreadableError("both signs in a relation")
-    if len(texts) == 1 and texts[0] in "∥⊥":
-        return Relation(texts, nodes)
     reals = condition(nodes, texts)
     return Relation(texts, nodes) if reals is None else reals
 
 
 def _equation(sides: list[list[Token]], statement: Statement) -> Value:
-    """A named value, a function, or an equation; of a chain of equal values the last one."""
-    if len(sides) > 2:
-        if (chain := _chain(sides, statement)) is not None:
-            return chain
-        for side in sides[1:-1]:
-            if index_of(side, at_signs("…")) is None:  # S = 1 + 2 + ... + 10 = 55
-                statement(side)
+    """A named value, a function, or an equation; of a chain of equal values the last one.
+
+    One rounded is equal, 8/3 = 2.67. UnreadableError where two values are not: x = 41 = 42.
+    """
+    if len(sides) > 2 and (chain := _chain(sides, statement)) is not None:
+        return chain
     if any(token.is_sign(*DOMAINS) for token in sides[-1]):
         raise UnreadableError("a domain as a value")
-    return _named(sides[0], statement(sides[-1]))
+    dotted = at_signs("…")  # S = 1 + 2 + ... + 10 = 55
+    values = [statement(side) for side in sides[1:] if index_of(side, dotted) is None or side is sides[-1]]
+    if any(starmap(contradicts, pairwise(values))):
+        raise UnreadableError("values that are not equal")
+    return _named(sides[0], values[-1])
 
 
 def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from verifiers.answers.comparison import equal_expressions, proportional
+from verifiers.answers.evaluation import approximation
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.units import UNITS
 from verifiers.answers.values import (
@@ -36,6 +37,8 @@ _UNKNOWNS = frozenset("xyztrθ")  # letters whose equation may be a curve
 _MIRROR = {">": "<", "≥": "≤"}
 _BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _HUNDRED = number(100)
+_MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
+_MAX_PLACES = 60  # behind the point
 _DIGITS = 6  # of a number that is worked out
 
 
@@ -70,13 +73,13 @@ def is_unfinished(gold: Node, answer: Node) -> bool:
 def _is_left(node: Node) -> bool:
     """Whether a number is left as it is: a power of ten, and what has over six digits when it is multiplied out.
 
-    These are powers, factorials and binomials of integers, and fractions of them: 10^3, 2^{100}, 1/100!.
+    These are powers, factorials and binomials of integers, and fractions of them: 10^3, 2^{100}, 1/100!, not 12!/10!.
     """
     if node.op in ("neg", "percent", "degrees"):
         return _is_left(node.args[0])
-    if node.op == "div":
-        return all(each.op == "number" or (each.op != "div" and _is_left(each)) for each in node.args)
-    if node.op not in ("power", "factorial", "binomial") or not all(map(_is_integer, node.args)):
+    parts = node.args if node.op == "div" else (node,)
+    powers = [each for each in parts if each.op in ("power", "factorial", "binomial")]
+    if not all(each.op == "number" or (each in powers and all(map(_is_integer, each.args))) for each in parts):
         return False
     try:
         value = rational(node)
@@ -84,7 +87,8 @@ def _is_left(node: Node) -> bool:
         return True
     except NoValueError:
         return False
-    return node.args[0] == TEN or (value is not None and max(abs(value.numerator), value.denominator) >= 10**_DIGITS)
+    is_long = value is not None and max(abs(value.numerator), value.denominator) >= 10**_DIGITS
+    return is_long or (bool(powers) and all(each.args[0] == TEN for each in powers))
 
 
 def _is_integer(node: Node) -> bool:
@@ -135,6 +139,40 @@ def comparable(gold: Node, answer: Node) -> list[tuple[Node, Node]]:
         is_turn = any(has(each, "pi", "sin", "cos", "tan", "radians") for each in (gold, answer))
         return [(gold, answer) if is_turn else bare]
     return [(gold, answer)]
+
+
+def is_rounding(exact: Node, rounded: Node) -> bool:
+    """Whether a number is another one rounded, up or down, to its last digit that is not zero: 66.6 or 67 for 200/3.
+
+    NoValueError, TooLargeError.
+    """
+    try:
+        size, value = abs(approximation(exact) - approximation(rounded)), rational(rounded)
+    except OverflowError:
+        return False
+    if value is None:
+        return False
+    digits = f"{value.numerator * 10**_MAX_PLACES // value.denominator}"
+    place = 10.0 ** (len(digits) - len(digits.rstrip("0")) - _MAX_PLACES)
+    return size < place * (1 - 1e-9) and size <= _MAX_ROUNDING * abs(value)
+
+
+def contradicts(left: Value, right: Value) -> bool:
+    """Whether two numbers, or amounts of one unit, with "=" between them are certainly not equal, also not rounded."""
+    if not (isinstance(left, Expression | Amount) and isinstance(right, Expression | Amount)):
+        return False
+    nodes = [left.node, right.node]
+    if isinstance(left, Amount) and isinstance(right, Amount):
+        nodes = [multiply(each.node, number(each.factor)) for each in (left, right)]
+        if left.powers != right.powers:
+            return False
+    if any(map(names, nodes)):
+        return False
+    try:
+        results = [equal_expressions(*pair) for pair in comparable(*nodes)]
+        return {*results} == {False} and not is_rounding(*nodes)
+    except (NoValueError, TooLargeError):
+        return False
 
 
 # -------------------------------------------------------------------------------------------------- amounts
