@@ -5,7 +5,6 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -156,26 +155,22 @@ def load_data(context: RunContext) -> StageData:
     return StageData(
         examples=prompts,
         resolved=context.resolved,
-        fingerprints={"data.train": fingerprint(problems, with_columns=True)} | learning_fingerprints(cfg, prompts),
+        fingerprints={"data.train": fingerprint(problems, with_columns=True)} | learning_fingerprints(cfg),
         plan=run_plan(context.resolved, context.algorithm, prompts, is_new=not context.resuming),
         prompts=prompts,
     )
 
 
-def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt]) -> dict[str, str]:
-    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
-    teacher and of its own prompts, where there are some.
+def learning_fingerprints(cfg: Config) -> dict[str, str]:
+    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, and of the
+    teacher, where there are some.
     """
     teacher, runs = [cfg.teacher.model] if cfg.teacher.loaded else [], Path(cfg.run.dir)
-    fingerprints = {
+    return {
         key: ",".join(model_fingerprint(resolve_model(name, runs=runs)) for name in names)
         for key, names in (("reward.model", parse_reward_models(cfg.reward.model)), ("teacher.model", teacher))
         if names
     }
-    if cfg.teacher.prompt:
-        own = repr([prompt.teacher_ids for prompt in prompts]).encode()
-        fingerprints["teacher.prompt"] = hashlib.sha256(own).hexdigest()
-    return fingerprints
 
 
 RL = TrainingStage(load_data=load_data, train=train, place="console")

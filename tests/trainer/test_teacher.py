@@ -216,7 +216,7 @@ def test_self_distillation_reads_the_solution_and_keeps_to_it_when_resumed(folde
     assert all(line["teacher/kl"] > 0.001 for line in read_metrics(tmp_path / "a"))  # the same model, another prompt
     data.write_text(data.read_text().replace(" is ", " = "))  # the same questions and gold answers
     errors = finish("train", "--resume", tmp_path / "a", "--steps", 3, status=2).errors()
-    assert "teacher.prompt" in errors and "has changed" in errors
+    assert "data.train" in errors and "has changed" in errors
 
 
 def test_teacher_prompt_takes_the_questions_place_in_the_policys_prompt():
