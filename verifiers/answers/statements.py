@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import reduce
 from itertools import permutations
 
-from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import split, under, without_arguments
 from verifiers.answers.expressions import name_of
 from verifiers.answers.families import letters_in, rows_of
@@ -106,19 +105,9 @@ def listing(tokens: Tokens) -> Value:
     if len(pieces) == 1:
         return _conjunction(pieces[0])
     values = [statement(piece) for piece in pieces]
-    if all(each.is_word("or") for each in cuts) and all(_is_again(values[0], each) for each in values[1:]):
-        return values[0]
     if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
         return system
     return _alternatives([each for value in values for each in _members(value)])
-
-
-def _is_again(value: Value, other: Value) -> bool:
-    """Whether a value is said in another form: 1/2 or 0.5."""
-    one = bare(value)
-    if not (isinstance(one, Expression) and isinstance(other, Expression)):
-        return False
-    return equal_expressions(one.node, other.node) is True
 
 
 def _members(value: Value) -> tuple[Value, ...]:
