@@ -115,23 +115,15 @@ class _Dispatch:
         seed = {"vllm_xargs": {"seed": request.seed}} if server.info.has_own_sampler else {"seed": request.seed}
         body = {"model": server.info.model, **request.body, **seed}
         limit = request.num_tokens
-        try:
-            answer = await self.pool.call(self.client, server, "POST", "/v1/completions", body, num_tokens=limit)
-        except RefusalError as error:
-            if error.status in _OF_REQUEST:
-                raise
-            raise ServerError(str(error)) from error
+        answer = await self.pool.call(self.client, server, "POST", "/v1/completions", body, num_tokens=limit)
         return self.parse(request, answer)
 
     async def _watch(self, server: Server) -> None:
-        """ServerError when the server's machine no longer answers; else it would be noticed after the limit only."""
+        """An error when the server's machine no longer answers; else it would be noticed after the limit only."""
         while True:
             await asyncio.sleep(_HEALTH_INTERVAL)
             url, what = f"{server.url}/health", "GET /health while sampling"
-            try:
-                await request_json(self.client, "GET", url, seconds=_HEALTH_SECONDS, what=what)
-            except RefusalError as error:  # another server would not refuse this one's health check
-                raise ServerError(str(error)) from error
+            await request_json(self.client, "GET", url, seconds=_HEALTH_SECONDS, what=what)
 
     def _place(self, task: asyncio.Task[Any]) -> tuple[int, int]:
         """(place, number) of the request of a task; health checks come first."""
@@ -148,7 +140,9 @@ class _Dispatch:
             server.num_tokens -= request.num_tokens
         try:
             answer = task.result()
-        except (ServerError, TimeoutError) as error:
+        except (ServerError, RefusalError, TimeoutError) as error:
+            if request is not None and isinstance(error, RefusalError) and error.status in _OF_REQUEST:
+                raise
             self._fail(server, request, error)
             return
         assert request is not None, "a health check ended without an error"
