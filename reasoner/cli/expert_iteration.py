@@ -28,7 +28,7 @@ def add_arguments(command: Parser) -> None:
     add_option(rounds, "--num-samples", "completions of each problem", 8)
     add_selection(rounds, per_problem=4)
     add_json(command, "the table of the rounds")
-    add_settings(command, stage="sft", has_data=False)
+    add_settings(command, stage="sft", has_data=False, defaults=_DEFAULTS)
 
 
 def run_rounds(args: argparse.Namespace) -> None:

@@ -53,10 +53,12 @@ def add_sft_arguments(command: Parser) -> None:
     add_arguments(command, "sft")
 
 
-def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -> None:
+def add_settings(
+    command: Parser, stage: str = "rl", *, has_data: bool = True, defaults: Mapping[str, object] | None = None
+) -> None:
     """Add --preset, --config and a flag for every setting, in groups by section. Those that the stage of training has
     no use for are not in the help: they are known, and refused with the reason. `has_data`: whether --data is short for
-    the setting that names what the stage trains on.
+    the setting that names what the stage trains on. `defaults`: those of the command, beside the stage's.
 
     Presets and algorithms have defaults of their own: --dry-run shows those of a command line, with their origins.
     """
@@ -73,18 +75,18 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
     names = {key.split(".")[0] for key in used}
     groups = {name: command.add_argument_group(name, about) for name, about in sections().items() if name in names}
     short = _SHORT | ({STAGES[stage].source: "--data"} if has_data else {})
+    defaults = {**STAGES[stage].defaults, **(defaults or {})}
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
         group = groups.get(key.split(".")[0] if "." in key else "run", command)
-        about = _help(setting, stage) if key in used else argparse.SUPPRESS
+        about = _help(setting, stage, defaults.get(key, setting.default)) if key in used else argparse.SUPPRESS
         group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=about)
 
 
-def _help(setting: Setting, stage: str) -> str:
+def _help(setting: Setting, stage: str, default: object) -> str:
     has_needs = all(is_used(name, stage) for name in names_in(setting.needs))  # sft has no algo.trust
     allowed = ", ".join(ALGORITHMS) if setting.key == "algo.name" else setting.allowed_values
-    default = "empty" if setting.default in ("", None) else setting.default
-    values = "; ".join(filter(None, (allowed, f"default: {default}")))
+    values = "; ".join(filter(None, (allowed, f"default: {'empty' if default in ('', None) else default}")))
     return f"{setting.text if has_needs else setting.help} ({values})".replace("%", "%%")
 
 

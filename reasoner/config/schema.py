@@ -30,8 +30,8 @@ _SAMPLES = "stage == 'rl' or validation.interval > 0 or eval.heldout_problems > 
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    name: str = setting("", "Name of the run folder. Empty: MODEL-ALGORITHM-MMDD-HHMMSS.", trl="run_name",
-        verl="trainer.experiment_name")
+    name: str = setting("", "Name of the run folder. Empty: MODEL-ALGORITHM-MMDD-HHMMSS (or -sft-, -reward-model-).",
+        trl="run_name", verl="trainer.experiment_name")
     dir: str = setting("runs", "Folder that holds the run folders.",
         trl={"output_dir": "the folder of all runs; run.name is the folder in it"},
         verl={"trainer.default_local_dir": "the folder of all runs; run.name is the folder in it"})
@@ -254,9 +254,12 @@ def settings() -> dict[str, Setting]:
 
 
 def sections() -> dict[str, str]:
-    """What each section of settings is about and needs, by its name."""
+    """What each section of settings is about and needs, by its name; _SAMPLES, which holds but for some runs of
+    supervised finetuning, is left out.
+    """
     declared = {one.name: one.metadata for one in fields(Config) if one.default is MISSING}
-    return {name: one["help"] + (f". Needs {one['needs']}" if one["needs"] else "") for name, one in declared.items()}
+    needs = {name: one["needs"].replace(_SAMPLES, "") for name, one in declared.items()}
+    return {name: one["help"] + (f". Needs {needs[name]}" if needs[name] else "") for name, one in declared.items()}
 
 
 def value_of(config: Config, key: str) -> Any:

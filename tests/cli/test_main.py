@@ -246,6 +246,17 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     assert not {key for key in settings() if not is_used(key, "rl")} & shown
 
 
+@pytest.mark.parametrize(
+    ("command", "key", "default"),
+    [("sft", "optim.lr", 2e-5), ("reward-model train", "optim.lr", 1e-5), ("expert-iteration", "sft.epochs", 3)],
+)
+def test_help_of_a_stage_has_its_own_defaults(command, key, default, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    about = " ".join(capsys.readouterr().out.split()).partition(f"--{key} ")[2].partition(" --")[0]
+    assert f"default: {default})" in about
+
+
 def test_rank_that_fails_ends_without_the_end_of_its_interpreter(monkeypatch, capsys):
     """What torch frees there over NCCL waits for the other ranks."""
     ended = []
