@@ -48,8 +48,8 @@ def evaluate(
 
     Args:
         model: "base" (the embedded model), a run, a checkpoint such as `run.model`, a model folder, or a hub name.
-        data: A name of `reasoner data list` (default split: test), a .jsonl or .parquet file, a list of such, or
-            problems in memory as `train` takes them.
+        data: A name of `reasoner data list` (the test or held-out split where none is named), a .jsonl or .parquet
+            file, a list of such, or problems in memory as `train` takes them.
         pass_at: The K of pass@K: the probability that at least one of K samples is correct. pass@1 is always computed.
         cons_at: The K of cons@K: the accuracy of the majority vote of K samples.
         greedy: Evaluate greedy decoding too; alone where `pass_at` and `cons_at` are empty.

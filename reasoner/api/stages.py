@@ -69,7 +69,7 @@ def train_reward_model(
     """Train a reward model on preferences, as `reasoner reward-model train` does.
 
     Args:
-        model: The language model that it starts from, in the forms of `reasoner.train`.
+        model: The language model that it starts from: "base", a run, a checkpoint, a model folder, or a hub name.
         data: A .jsonl or .parquet file of preferences (docs/REWARD_MODELS.md).
         seed: Seed of the run.
         preset: Defaults for a size of model. Default: the one that fits.

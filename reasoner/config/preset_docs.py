@@ -8,9 +8,9 @@ from reasoner.config.presets import GPUS, HEADROOM, MACHINES, fits
 from reasoner.config.recipes import RECIPES, Values
 
 _INTRODUCTION = f"""\
-A preset (`--preset NAME`) is a recipe for a size of model: data, steps, lengths, learning rate, algorithm, the settings
-that decide the result. It is named after the model that it was computed for. Without the flag it is chosen by the
-model's size and the machine, and a line says which. Which other settings make it fit depends on the machine:
+A preset (`--preset NAME`) is a recipe for a size of model (data, steps, lengths, learning rate, algorithm), and the
+settings that make it fit a machine. Without the flag it is chosen by the model's size and the machine, and a line says
+which:
 
 ```
 reasoner train --preset qwen2.5-1.5b              # the values for this machine
@@ -18,9 +18,8 @@ reasoner train --preset qwen2.5-1.5b@24gb         # those for a GPU of 24 GB, on
 reasoner train --model FOLDER --dry-run           # another model gets the first preset that is for one as large
 ```
 
-`--dry-run` and `reasoner doctor` name the values of the machine. A GPU gets those of the largest size that it has
-({", ".join(GPUS)}). A smaller one gets the first, and `reasoner doctor` says what to lower. Settings on the command
-line win over both.
+A GPU gets the values of the largest size that it has ({", ".join(GPUS)}); for a smaller one `reasoner doctor` says what
+to lower. Settings on the command line win over both.
 
 **No row but `base` was run on a GPU**, and that for 16 steps. The formula of the memory was compared with one for
 updates of 0.5B, and was within about 5 % ([PERFORMANCE.md](PERFORMANCE.md#on-a-gpu)). Of the recipes those of `base`
@@ -38,17 +37,14 @@ CPU the values are fixed; compare the figure with the memory of the machine.
 _METHOD = f"""\
 ### How the settings are computed
 
-`reasoner/doctor/preset_fit.py` asks the doctor's formula ([DOCTOR.md](DOCTOR.md#memory)) for the peak of a model of
-this shape, with prompts of 1,024 tokens (256 for generated and one-step problems) and responses of
-`sampling.max_tokens`, and takes the first settings that leave {HEADROOM:.0%} free with both engines: micro-batches of
-16,384 down to 2,048 tokens; the same with layers computed again (`optim.recompute`); with LoRA in place of all weights
-(extra `lora`) and ten times the learning rate. So what changes the result comes last. vLLM gets the smallest fraction
-of the GPU that holds all completions it samples at once, or what is left beside the trainer, which must hold at least
-16 of full length.
+By the doctor's formula ([DOCTOR.md](DOCTOR.md#memory)), with prompts of 1,024 tokens (256 for generated and one-step
+problems) and responses of `sampling.max_tokens`: the first settings that leave {HEADROOM:.0%} free with both engines of
+micro-batches of 16,384 down to 2,048 tokens; the same with `optim.recompute`; with LoRA in place of all weights (extra
+`lora`) and ten times the learning rate. vLLM gets the smallest fraction of the GPU that holds all completions it
+samples at once, or what is left beside the trainer, which must hold at least 16 of full length.
 
-vLLM frees its weights and its cache while the trainer works, but the trainer keeps its weights while vLLM samples. The
-frozen weights of a LoRA run are then on the GPU twice, and those of `qwen2.5-7b` take 14 GiB even in bfloat16: that is
-why it does not fit 24 GB. The transformers engine never frees its weights."""
+While vLLM samples the frozen weights of a LoRA run are on the GPU twice; those of `qwen2.5-7b` take 14 GiB in bfloat16:
+that is why it does not fit 24 GB."""
 
 
 def listing() -> str:

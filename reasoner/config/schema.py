@@ -191,10 +191,8 @@ class Config:
     max_train_tokens: int = setting(0, "End the run with the step in which this many tokens have been sampled in all. "
         "0: no limit besides `steps`.", ge=0, stages=_RL)
     seed: int = setting(0, "Seed of the run. It decides which problems each step gets, and every sample.")
-    max_off_policy_steps: int = setting(0, "0 trains on-policy. K samples the completions of the next K steps while "
-        "this step trains: those of a step with the weights of K updates before. Not across a step that saves a "
-        "checkpoint: the steps after it begin with its weights. When a signal stops the run, completions of later "
-        "steps are discarded.", ge=0, stages=_RL)
+    max_off_policy_steps: int = setting(0, "0: on-policy. K: sample the completions of the next K steps while this "
+        "step trains, with weights that are at most K updates old (docs/SCALE.md).", ge=0, stages=_RL)
     control: str = setting("", "Control experiment: replace the reward by one that cannot teach mathematics.",
         stages=_RL,
         choices={"": "the normal reward",
