@@ -248,7 +248,7 @@ def _sets_note(resolved: RunSettings) -> str:
         return ""
     names = {"data.train": "training", "validation.data": "validation", "eval.heldout": "final table"}
     parts = (f"{names[key]} {spec} ({resolved.origin[key]})" for key, spec in sets.items())
-    return f"problems of different sets: {', '.join(parts)}; validation.data and eval.heldout name others"
+    return f"problems of different sets: {', '.join(parts)}; --validation.data and --eval.heldout choose them"
 
 
 def _prompt_note(cfg: Config, model: Path | None) -> str:
