@@ -6,7 +6,7 @@ A reward function has the signature that TRL's GRPOTrainer uses (docs/PYTHON_API
 from __future__ import annotations
 
 import asyncio
-import importlib
+import hashlib
 import importlib.util
 import inspect
 import sys
@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from itertools import chain, count
 from math import isfinite
 from numbers import Real
@@ -294,10 +295,18 @@ def load_reward_functions(spec: str, setting: str = "reward.functions") -> list[
     return reward_functions_of(entries, names)
 
 
+def source_fingerprint(spec: str) -> str:
+    """SHA-256 of the files and modules that a setting like reward.functions names, separated by commas."""
+    places = dict.fromkeys(entry.rpartition(":")[0].strip() for entry in spec.split(",") if ":" in entry)
+    files = (place if place.endswith(".py") else import_module(place).__dict__.get("__file__") for place in places)
+    own = (Path(file).expanduser().read_bytes() for file in files if file)  # a built-in module has no file
+    return ",".join(hashlib.sha256(content).hexdigest() for content in own)
+
+
 def _module(place: str, files: dict[Path, ModuleType]) -> ModuleType:
     """The module of a file or of a name. A file is executed once: `files` gets its module."""
     if not place.endswith(".py"):
-        return importlib.import_module(place)
+        return import_module(place)
     path = Path(place).expanduser().resolve()
     if path not in files:
         source = importlib.util.spec_from_file_location(f"reward_file_{path.stem}", path)

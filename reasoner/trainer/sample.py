@@ -15,6 +15,7 @@ from reasoner.inference.model_spec import EngineFactory, ModelSpec
 from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups, num_repeats
+from reasoner.rollouts.reward_functions import source_fingerprint
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
@@ -75,6 +76,8 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
         check_free(run_dir)
     fingerprints = {"model": model.fingerprint, "prompt.style": model.template.fingerprint}
     fingerprints["data.train"] = fingerprint(request.problems)
+    if model.tools.names:
+        fingerprints["tools.names"] = source_fingerprint(model.tools.names)
     start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     tokenizer = load_tokenizer(model.folder)
     prompts = filter_prompts(
