@@ -55,7 +55,7 @@ class Flip:
 
 def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = None) -> None:
     """Print the comparison of evaluations `a` and `b`, folders or names in `out`; write it to `json_file` as well.
-    Other sampling is a warning.
+    Another engine or other sampling is a warning.
 
     ValueError when data, prompt or grader differ, unless `force`: then the differences are printed as warnings; and
     when the two have no metric in common.
@@ -65,7 +65,7 @@ def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = 
     faults = mismatches(manifest_a, manifest_b)
     if faults and not force:
         raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares them anyway)")
-    faults += sampling_differences(manifest_a, manifest_b)
+    faults += sampler_differences(manifest_a, manifest_b)
     for fault in faults:
         print_result(f"warning: {fault}")
     same = match_sets(manifest_a["data"], manifest_b["data"])
@@ -119,11 +119,12 @@ def mismatches(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     return faults
 
 
-def sampling_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """List the sampling parameters in which the same way of answering differs, as texts, of those that both manifests
-    have: the difference is then not that of the models alone.
+def sampler_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """List the engines where they differ (in name, version, precision, kind of device or tools), and the sampling
+    parameters in which the same way of answering differs, as texts, of those that both manifests have: the difference
+    is then not that of the models alone.
     """
-    mine, theirs = a.get("sampling", {}), b.get("sampling", {})
+    mine, theirs = ({"all": {"engine": one.get("engine")}, **one.get("sampling", {})} for one in (a, b))
     return [
         f"{way} responses have {name} {value} in A and {theirs[way][name]} in B"
         for way, own in mine.items()

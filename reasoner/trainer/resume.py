@@ -25,10 +25,10 @@ from reasoner.trainer.validation import BEST_BY
 
 Log = Callable[[str], None]
 
-FUNCTIONS = ("reward.functions", "tools.names")  # a mistake in one ends a run, which goes on once it is mended
 _REPORTED = {
     "validation.data": "validations before and after are not comparable, nor is the best policy so far",
-    **dict.fromkeys(FUNCTIONS, "steps before and after are not comparable"),
+    # A mistake in a function ends a run, which goes on once it is mended.
+    **dict.fromkeys(("reward.functions", "tools.names"), "steps before and after are not comparable"),
 }
 
 

@@ -20,7 +20,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
 from reasoner.runs.run_start import lock_run_dir, open_run
-from reasoner.tools.names import environments_of
+from reasoner.tools.names import environments_of, function_tools
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.resume import check_unchanged
 from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics, tool_metrics
@@ -77,7 +77,7 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     fingerprints = {"model": model.fingerprint, "prompt.style": model.template.fingerprint}
     fingerprints["data.train"] = fingerprint(request.problems)
     if model.tools.names:
-        fingerprints["tools.names"] = source_fingerprint(model.tools.names)
+        fingerprints["tools.names"] = source_fingerprint(function_tools(model.tools.names).values())
     start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     tokenizer = load_tokenizer(model.folder)
     prompts = filter_prompts(

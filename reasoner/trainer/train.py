@@ -11,17 +11,17 @@ from pathlib import Path
 
 from data import load
 from data.registry import fingerprint
-from reasoner.config.schema import Config, value_of
+from reasoner.config.schema import Config
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import resolve_model
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import explained_variance
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import with_wrong_golds
-from reasoner.rollouts.reward_functions import source_fingerprint
+from reasoner.rollouts.reward_functions import load_reward_functions, source_fingerprint
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs import rollouts as store
-from reasoner.trainer import resume
+from reasoner.tools.names import function_tools
 from reasoner.trainer.components import with_teacher_prompts
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import StepRollouts
@@ -168,11 +168,12 @@ def learning_fingerprints(cfg: Config) -> dict[str, str]:
     teacher, and of the files of the user's functions, where there are some.
     """
     teacher, runs = [cfg.teacher.model] if cfg.teacher.loaded else [], Path(cfg.run.dir)
-    models = (("reward.model", parse_reward_models(cfg.reward.model)), ("teacher.model", teacher))
+    models = {"reward.model": parse_reward_models(cfg.reward.model), "teacher.model": teacher}
     prints = {
-        key: ",".join(model_fingerprint(resolve_model(name, runs=runs)) for name in names) for key, names in models
+        key: ",".join(model_fingerprint(resolve_model(name, runs=runs)) for name in own) for key, own in models.items()
     }
-    prints |= {key: source_fingerprint(str(value_of(cfg, key))) for key in resume.FUNCTIONS}
+    prints["reward.functions"] = source_fingerprint(one.function for one in load_reward_functions(cfg.reward.functions))
+    prints["tools.names"] = source_fingerprint(function_tools(cfg.tools.names).values())
     return {key: value for key, value in prints.items() if value}
 
 

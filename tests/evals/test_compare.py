@@ -87,12 +87,14 @@ def test_compare_refuses_and_names_differences(tmp_path, changes, sets, message)
         compare("a", "b", out=tmp_path, force=False)
 
 
-def test_other_sampling_is_told(tmp_path, capsys):
+def test_another_engine_and_other_sampling_are_told(tmp_path, capsys):
     write(tmp_path / "a", {"s": [4, 2]}, sampling={"sampled": {"temperature": 0.6, "max_tokens": 9, "top_p": 1.0}})
-    write(tmp_path / "b", {"s": [0, 1]}, sampling={"sampled": {"temperature": 1.0, "max_tokens": 9}, "greedy": {}})
+    other = {"sampled": {"temperature": 1.0, "max_tokens": 9}, "greedy": {}}
+    write(tmp_path / "b", {"s": [0, 1]}, sampling=other, engine="y")
     compare("a", "b", out=tmp_path, force=False, json_file=tmp_path / "out.json")
-    (warning,) = json.loads((tmp_path / "out.json").read_text())["mismatches"]
-    assert "temperature 0.6" in warning and warning in capsys.readouterr().out
+    warnings, text = json.loads((tmp_path / "out.json").read_text())["mismatches"], capsys.readouterr().out
+    assert len(warnings) == 2 and "engine x" in warnings[0] and "temperature 0.6" in warnings[1]
+    assert all(warning in text for warning in warnings)
 
 
 def test_sampled_and_greedy_responses_are_not_compared(tmp_path, capsys):
