@@ -138,10 +138,10 @@ def test_a_difference_is_shown_by_the_p_value_adjusted_for_the_sets(others, p, p
     assert (one.difference.p, one.p_holm, one.is_shown) == (p, p_holm, is_shown) and one.difference.low > 0
 
 
-def test_names_of_style_and_set_do_not_matter_and_disjoint_sets_are_refused(pair, tmp_path):
+def test_names_and_what_was_left_out_do_not_matter_and_disjoint_sets_are_refused(pair, tmp_path):
     a = eval_log.read_manifest(pair[0])
     renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
-    renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
+    renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"] | {"left_out": 3}}
     assert mismatches(a, renamed) == []
     write(tmp_path / "c", {"u": [1, 1, 1]})
     with pytest.raises(ValueError, match="no data set in common"):
