@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class MetricComparison:
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a difference at all: by the p-value that is adjusted for the number of sets."""
+        """Whether there is a difference at all: by the adjusted p-value."""
         return self.p_holm < _LEVEL
 
 
@@ -138,19 +138,22 @@ def _sets(manifest: Mapping[str, Any]) -> str:
 
 
 def compare_metrics(pairs: Mapping[str, Sequence[Mapping[str, Samples]]]) -> list[MetricComparison]:
-    """Compare every metric that both sides have on every set. p-values of a metric are adjusted for the number of sets
-    (Holm).
-    """
-    comparisons = [
+    """Compare every metric that both sides have on every set, with adjusted p-values."""
+    return with_adjusted_p(
         MetricComparison(spec, metric, sum(a) / len(a), sum(b) / len(b), difference(a, b), p_holm=1.0)
         for spec, (samples_a, samples_b) in pairs.items()
         for metric, a, b in _paired_scores(samples_a, samples_b)
-    ]
-    p_values: dict[str, dict[str, float]] = {}  # metric -> data set -> p-value
-    for one in comparisons:
-        p_values.setdefault(one.metric, {})[one.spec] = one.difference.p
-    adjusted = {metric: holm(by_set) for metric, by_set in p_values.items()}
-    return [replace(one, p_holm=adjusted[one.metric][one.spec]) for one in comparisons]
+    )
+
+
+def with_adjusted_p(comparisons: Iterable[MetricComparison]) -> list[MetricComparison]:
+    """The comparisons with the p-values of each metric adjusted for all that are made of it (Holm)."""
+    comparisons = list(comparisons)
+    p_values: dict[str, dict[int, float]] = {}  # metric -> place -> p-value
+    for place, one in enumerate(comparisons):
+        p_values.setdefault(one.metric, {})[place] = one.difference.p
+    adjusted = {place: p for own in p_values.values() for place, p in holm(own).items()}
+    return [replace(one, p_holm=adjusted[place]) for place, one in enumerate(comparisons)]
 
 
 def _paired_scores(
