@@ -87,13 +87,13 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     steps = [numbered[i : i + PROMPTS_PER_STEP] for i in range(0, len(prompts), PROMPTS_PER_STEP)]
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with ExitStack() as stack:
+        pool = stack.enter_context(VerifierPool(request.workers))
+        environments = environments_of(request.problems, pool, model.tools, model.prompt)
         stack.enter_context(lock_run_dir(run_dir))
         open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
         store.delete_from(run_dir, start)
         truncate_logs(run_dir, start)
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
-        pool = stack.enter_context(VerifierPool(request.workers))
-        environments = environments_of(request.problems, pool, model.tools, model.prompt)
         limits = {"seed": request.seed, "longest_prompt": longest}
         factory = EngineFactory(model, request.engine, **limits, environments=environments)
         stack.enter_context(closing(factory))
