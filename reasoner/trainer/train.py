@@ -160,6 +160,7 @@ def load_data(context: RunContext) -> StageData:
         fingerprints={"data.train": fingerprint(problems, with_columns=True)} | learning_fingerprints(cfg),
         plan=run_plan(context.resolved, context.algorithm, prompts, is_new=not context.resuming),
         prompts=prompts,
+        problems=[prompt.problem for prompt in prompts],
     )
 
 
