@@ -36,9 +36,7 @@ class Example:
 
     prompt_ids: tuple[int, ...]
     completion_ids: tuple[int, ...]  # with the token that ends it
-    problem: str = field(
-        default="", compare=False
-    )  # what examples are split by: the id of their problem, or its prompt
+    problem: str = field(default="", compare=False)  # what examples are split by: the problem's id, or the prompt
     question: str = field(default="", compare=False)  # of the row, or its prompt
 
     @property
