@@ -12,6 +12,7 @@ from app.overview import curves
 from app.run_library import RunLibrary
 from reasoner.evals import compare as paired_evals
 from reasoner.evals.eval_log import read_manifest
+from reasoner.evals.paired import format_p
 from reasoner.runs.json_files import read_object
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.run_dir import read_settings
@@ -34,12 +35,16 @@ def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
     settings = [read_settings(library.run(name))["config"] for name in names]
     versions = [read_object(library.run(name) / "versions.json") for name in names]
     read = cache(paired_evals.samples_by_problem)  # those of the first run once for all the others
+    pages = [_heldout(library, names[0], other, read) for other in names[1:]]
+    adjusted = iter(paired_evals.with_adjusted_p(one for page in pages for one in page["differences"]))
     return {
         "runs": names,
         "curves": {name: _curves(library, name) for name in names},
         "settings": _differences(settings),
         "versions": _differences(versions),
-        "heldout": [_heldout(library, names[0], other, read) for other in names[1:]],
+        "heldout": [
+            page | {"differences": [_difference(next(adjusted)) for _ in page["differences"]]} for page in pages
+        ],
     }
 
 
@@ -53,7 +58,7 @@ def _heldout(library: RunLibrary, a: str, b: str, read: Read) -> dict[str, Any]:
     """The held-out problems after training: the differences of B minus A, and the problems that flipped."""
     evals = library.evals()
     folders = [evals.get(f"{name}/after") for name in (a, b)]
-    empty: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flips": []}
+    empty: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flips": [], "num_flips": 0}
     if folders[0] is None or folders[1] is None:
         missing = " and ".join(name for name, folder in zip((a, b), folders, strict=True) if folder is None)
         verb = "have" if " and " in missing else "has"
@@ -72,13 +77,15 @@ def _heldout(library: RunLibrary, a: str, b: str, read: Read) -> dict[str, Any]:
             for spec, both in pairs.items()
             for flip in paired_evals.find_flips(spec, *both)
         ]
-        differences = [
-            {"set": one.spec, "metric": one.metric, "a": one.b, "b": one.a, "difference": asdict(one.difference)}
-            for one in paired_evals.compare_metrics(pairs)
-        ]
+        differences = paired_evals.compare_metrics(pairs)
     except (ValueError, OSError) as error:  # also for a set of a single problem
         return empty | {"fault": str(error)}
-    return empty | {"differences": differences, "flips": flips[:_MOST_FLIPS]}
+    return empty | {"differences": differences, "flips": flips[:_MOST_FLIPS], "num_flips": len(flips)}
+
+
+def _difference(one: paired_evals.MetricComparison) -> dict[str, Any]:
+    values = {"a": one.b, "b": one.a, "difference": asdict(one.difference), "p": format_p(one.p_holm)}
+    return {"set": one.spec, "metric": one.metric, **values}
 
 
 def _differences(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -153,7 +153,7 @@ def _figures(run_dir: Path, _states: _States) -> _Figures:
         last=metrics[-1] if metrics else {},
         seconds=statistics.median(seconds) if seconds else None,
         scores={name: estimate["value"] for name, estimate in latest["sampled"]["metrics"].items()},
-        correct=correct[:: max(1, len(correct) // _SPARK)],
+        correct=correct[:: -max(1, len(correct) // _SPARK)][::-1],  # with the last one
         num_alarms=len(alarms),
     )
 

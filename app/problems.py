@@ -154,7 +154,7 @@ def problems(
         "rows": rows,
         "cells": cells,
         "steps": steps,
-        "solve_rates": _solve_rates(table.groups, part_of),
+        "solve_rates": _solve_rates(groups, part_of),
         "exposures": _exposures(groups, part_of),
         "sampled": {"problems": len(visits), "once": sum(number == 1 for number in visits.values())},
         "subjects": sorted({group["subject"] for group in table.groups} - {None}),

@@ -174,7 +174,7 @@ def group(library: RunLibrary, run: str, step: Count, group: Count) -> dict[str,
         "correct": row["correct"],
         "algorithm": cfg.get("algo.name"),
         "members": members,
-        "unique_answers": len({member["extracted"] for member in members}),
+        "unique_answers": len({member["extracted"] for member in members} - {None}),
         "duplicates": sum(count - 1 for count in texts.values()),
         "groups": [groups[0]["grp"], groups[-1]["grp"]],
     }

@@ -307,11 +307,12 @@ def test_arguments_that_cannot_be_used_are_named_and_leave_nothing(tmp_path, arg
         ({"data": []}, "data is empty"),
         ({"data": ["generated", "gsm9k"]}, "unknown problems 'gsm9k'"),
         ({"prompt": "nothing"}, "nothing"),
+        ({"pass_at": 1}, "not iterable"),
     ],
 )
-def test_arguments_that_cannot_be_evaluated_are_named(tmp_path, arguments, message):
-    with pytest.raises(ValueError) as caught:
-        evaluate(**{"data": PROBLEMS, "runs": tmp_path, "out": tmp_path / "evals"} | arguments)
+def test_arguments_that_cannot_be_evaluated_are_named_and_leave_nothing(tmp_path, arguments, message):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        evaluate(**{"data": PROBLEMS, "runs": tmp_path, "out": tmp_path / "a" / "evals"} | arguments)
     assert message in str(caught.value)
     assert list(tmp_path.rglob("*")) == []
 

@@ -246,9 +246,7 @@ def _results(export: Export, cfg: Mapping[str, Any]) -> list[tuple[str, str, Map
     results: list[tuple[str, str, Mapping[str, Any]]] = []
     run_dir, steps_done = export.run_dir, export.steps_done
     report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
-    is_end = len(read_metrics(run_dir)) == steps_done
-    # A run that was continued to more steps and stopped has the table of its first end.
-    if report and is_end and (steps_done == cfg["steps"] or cfg["max_train_tokens"]):
+    if report and len(read_metrics(run_dir)) == steps_done:
         results.append(("Held-out", cfg["eval.heldout"], report))
     validations = {line["step"]: line for line in read_evals(run_dir)}
     if {0, steps_done} <= validations.keys():

@@ -114,7 +114,7 @@ def evaluate(
 @contextmanager
 def _specs(data: Data | Sequence[str | Path], out: Path) -> Iterator[list[str]]:
     """The problem sets by name or file. Problems in memory are written to a file that is named by their hash, which is
-    removed again where the block refuses an argument.
+    removed again where the block fails.
     """
     if isinstance(data, str | Path):
         yield [str(data)]
@@ -126,14 +126,12 @@ def _specs(data: Data | Sequence[str | Path], out: Path) -> Iterator[list[str]]:
     problems = problems_in_memory(rows, source="problems")
     digest = hashlib.sha256(jsonl_of(problems).encode()).hexdigest()[:8]
     file = out / "data" / f"problems-{digest}.jsonl"
-    is_new = not file.is_file()
+    new = [path for path in (file, *file.parents) if not path.exists()]
     write_jsonl(file, problems)
     try:
         yield [written_spec(file, problems)]
-    except ValueError:
-        if is_new:
-            file.unlink()
-            with suppress(OSError):  # they hold something else
-                file.parent.rmdir()
-                out.rmdir()
+    except BaseException:
+        for path in new:
+            with suppress(OSError):  # a folder that holds something else
+                path.unlink() if path == file else path.rmdir()
         raise

@@ -4,7 +4,7 @@ example answers, and commands to continue with.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
 
@@ -13,6 +13,7 @@ from reasoner.console import escape_controls
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import make_manifest
 from reasoner.evals.tables import Row, Ways, align_rows, detail_rows, percent
+from reasoner.inference.model_spec import engine_identity
 from reasoner.rollouts.prompts import load_template
 from reasoner.tools.names import with_tools
 from reasoner.types import EvalSample
@@ -73,7 +74,7 @@ def write_eval(folder: Path, evals: Ways, cfg: Config, engine: str) -> None:
     sampled = {"temperature": cfg.sampling.temperature, "top_p": 1.0, "max_tokens": cfg.sampling.max_tokens}
     manifest = make_manifest(
         model=folder.name,
-        engine=engine,
+        engine=engine_identity(replace(cfg.engine, name=engine), cfg.tools),
         prompt={"style": style, **asdict(template)},
         sampling={"sampled": sampled, "greedy": sampled | {"temperature": 0.0}},
         num_samples=cfg.eval.samples,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class MetricComparison:
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a difference at all: by the p-value that is adjusted for the number of sets."""
+        """Whether there is a difference at all: by the adjusted p-value."""
         return self.p_holm < _LEVEL
 
 
@@ -55,7 +55,7 @@ class Flip:
 
 def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = None) -> None:
     """Print the comparison of evaluations `a` and `b`, folders or names in `out`; write it to `json_file` as well.
-    Other sampling is a warning.
+    Another engine or other sampling is a warning.
 
     ValueError when data, prompt or grader differ, unless `force`: then the differences are printed as warnings; and
     when the two have no metric in common.
@@ -65,7 +65,7 @@ def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = 
     faults = mismatches(manifest_a, manifest_b)
     if faults and not force:
         raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares them anyway)")
-    faults += sampling_differences(manifest_a, manifest_b)
+    faults += sampler_differences(manifest_a, manifest_b)
     for fault in faults:
         print_result(f"warning: {fault}")
     same = match_sets(manifest_a["data"], manifest_b["data"])
@@ -108,7 +108,7 @@ def mismatches(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     same = match_sets(a["data"], b["data"])
     for spec, other in same.items():
         mine, theirs = a["data"][spec], b["data"][other]
-        if mine != theirs:
+        if mine["sha256"] != theirs["sha256"]:
             faults.append(f"the data of {spec} differ ({mine['rows']} and {theirs['rows']} problems)")
     if not len(a["data"]) == len(b["data"]) == len(same):
         faults.append(f"the data sets differ ({_sets(a)}; {_sets(b)})")
@@ -119,11 +119,12 @@ def mismatches(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     return faults
 
 
-def sampling_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """List the sampling parameters in which the same way of answering differs, as texts, of those that both manifests
-    have: the difference is then not that of the models alone.
+def sampler_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """List the engines where they differ (in name, version, precision, kind of device or tools), and the sampling
+    parameters in which the same way of answering differs, as texts, of those that both manifests have: the difference
+    is then not that of the models alone.
     """
-    mine, theirs = a.get("sampling", {}), b.get("sampling", {})
+    mine, theirs = ({"all": {"engine": one.get("engine")}, **one.get("sampling", {})} for one in (a, b))
     return [
         f"{way} responses have {name} {value} in A and {theirs[way][name]} in B"
         for way, own in mine.items()
@@ -137,19 +138,22 @@ def _sets(manifest: Mapping[str, Any]) -> str:
 
 
 def compare_metrics(pairs: Mapping[str, Sequence[Mapping[str, Samples]]]) -> list[MetricComparison]:
-    """Compare every metric that both sides have on every set. p-values of a metric are adjusted for the number of sets
-    (Holm).
-    """
-    comparisons = [
+    """Compare every metric that both sides have on every set, with adjusted p-values."""
+    return with_adjusted_p(
         MetricComparison(spec, metric, sum(a) / len(a), sum(b) / len(b), difference(a, b), p_holm=1.0)
         for spec, (samples_a, samples_b) in pairs.items()
         for metric, a, b in _paired_scores(samples_a, samples_b)
-    ]
-    p_values: dict[str, dict[str, float]] = {}  # metric -> data set -> p-value
-    for one in comparisons:
-        p_values.setdefault(one.metric, {})[one.spec] = one.difference.p
-    adjusted = {metric: holm(by_set) for metric, by_set in p_values.items()}
-    return [replace(one, p_holm=adjusted[one.metric][one.spec]) for one in comparisons]
+    )
+
+
+def with_adjusted_p(comparisons: Iterable[MetricComparison]) -> list[MetricComparison]:
+    """The comparisons with the p-values of each metric adjusted for all that are made of it (Holm)."""
+    comparisons = list(comparisons)
+    p_values: dict[str, dict[int, float]] = {}  # metric -> place -> p-value
+    for place, one in enumerate(comparisons):
+        p_values.setdefault(one.metric, {})[place] = one.difference.p
+    adjusted = {place: p for own in p_values.values() for place, p in holm(own).items()}
+    return [replace(one, p_holm=adjusted[place]) for place, one in enumerate(comparisons)]
 
 
 def _paired_scores(

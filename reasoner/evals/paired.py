@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import comb, sqrt
+from typing import TypeVar
 
 import numpy as np
+
+Key = TypeVar("Key")  # of a comparison
 
 _EXACT = 20  # number of problems up to which all patterns of signs are enumerated
 _DRAWS = 100_000
@@ -114,9 +117,9 @@ def sign_flip(d: Sequence[float]) -> float:
     return (1 + hits) / (1 + _DRAWS)
 
 
-def holm(p: Mapping[str, float]) -> dict[str, float]:
+def holm(p: Mapping[Key, float]) -> dict[Key, float]:
     """p-values adjusted for several comparisons (Holm 1979)."""
-    adjusted: dict[str, float] = {}
+    adjusted: dict[Key, float] = {}
     running = 0.0
     for rank, (name, value) in enumerate(sorted(p.items(), key=lambda item: item[1])):
         running = max(running, min(1.0, value * (len(p) - rank)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
@@ -13,10 +12,10 @@ from typing import Any
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig, ToolsConfig
 from reasoner.inference.factory import Turns, head_obstacle, make_engine, resolve_engine_name
-from reasoner.models.checksums import sha256
 from reasoner.models.folder import check_generates, check_tokenizer, context_length, model_fingerprint
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
+from reasoner.rollouts.reward_functions import source_fingerprint
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import free_gpu_share, has_gpu
 from reasoner.tools.names import check_tools, function_tools, with_tools
@@ -102,14 +101,6 @@ class ModelSpec:
         """Tokens that a prompt must leave in the context: a completion's, or half of it (DeepSeek-R1's are all)."""
         return min(self.max_tokens, max(1, self.context // 2))
 
-    @property
-    def tools_identity(self) -> str:
-        """The tools, their settings and the files of functions, beside engine_identity(); empty without tools."""
-        codes = (getattr(inspect.unwrap(one), "__code__", None) for one in function_tools(self.tools.names).values())
-        paths = [Path(code.co_filename) for code in codes if code]
-        files = [sha256(path)[:16] for path in paths if path.is_file()]
-        return f", tools {' '.join(map(str, [*astuple(self.tools), *files]))}" if self.tools.names else ""
-
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
         """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU and for a run that
         computed in it, whose weights in float32 are another model (reasoner.trainer.parity); else float32.
@@ -122,11 +113,13 @@ class ModelSpec:
         return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)
 
 
-def engine_identity(config: EngineConfig) -> str:
-    """Name, version, precision and kind of device: everything about the engine that may change a sampled text."""
-    name = resolve_engine_name(config)
-    device = "cuda" if has_gpu() else "cpu"
-    return f"{name} {_version(name)} {config.dtype} {device}"
+def engine_identity(config: EngineConfig, tools: ToolsConfig) -> str:
+    """Name, version, precision and kind of device, and of tools the settings and the files of functions: everything
+    about the engine that may change a sampled text.
+    """
+    name, device = resolve_engine_name(config), "cuda" if has_gpu() else "cpu"
+    own = map(str, (*astuple(tools), source_fingerprint(function_tools(tools.names).values())))
+    return f"{name} {_version(name)} {config.dtype} {device}" + (f", tools {' '.join(own)}" if tools.names else "")
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from data import Problem
@@ -84,10 +85,15 @@ NO_ANSWER = ("proof", "notfound", "nan", "null", "<na>", "#n/a")
 
 def gold_fault(problem: Problem) -> str:
     """Say why the gold answer cannot be graded; empty if it can."""
-    if problem.verifier == "maths" and problem.answer.casefold() in NO_ANSWER:
-        return f"{problem.answer!r} stands for no answer"
+    return _gold_fault(problem.answer, problem.verifier)
+
+
+@cache  # the doctor asks twice, and sets repeat their answers
+def _gold_fault(answer: str, verifier: str) -> str:
+    if verifier == "maths" and answer.casefold() in NO_ANSWER:
+        return f"{answer!r} stands for no answer"
     try:
-        judgement = grade(problem.answer, problem.answer, problem.verifier)
+        judgement = grade(answer, answer, verifier)
     except ValueError as error:
         return str(error)
     return "" if judgement else f"{judgement.verdict}: {judgement.layer}"

@@ -15,11 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from itertools import chain, count
 from math import isfinite
 from numbers import Real
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Protocol
 
 from data import Problem
@@ -105,12 +106,18 @@ def _number(value: Any) -> Any:
 
 def _position(function: RewardCallable, error: Exception) -> str:
     """FILE:LINE where a function failed: the last line of its own file in the traceback, without one the last line."""
-    called = inspect.unwrap(_innermost(function))
-    code = getattr(called, "__code__", getattr(type(called).__call__, "__code__", None))
+    code = _code(function)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
     frame = (own or frames)[-1]
     return f"{frame.filename}:{frame.lineno}"
+
+
+def _code(function: RewardCallable) -> CodeType | None:
+    """The code of a function, of a partial's function or of the class of an object; None of one that is not Python."""
+    called = inspect.unwrap(_innermost(function))
+    code: CodeType | None = getattr(called, "__code__", getattr(type(called).__call__, "__code__", None))
+    return code
 
 
 def _first_failure(function: RewardCallable, arguments: Mapping[str, Sequence[Any]], size: int) -> int | None:
@@ -292,6 +299,12 @@ def load_reward_functions(spec: str, setting: str = "reward.functions") -> list[
         names.append(name)
         entries.append((getattr(module, name), weight))
     return reward_functions_of(entries, names)
+
+
+def source_fingerprint(functions: Iterable[RewardCallable]) -> str:
+    """The first digits of the SHA-256 of the files in which functions are written, separated by commas."""
+    paths = dict.fromkeys(Path(code.co_filename) for code in map(_code, functions) if code)
+    return ",".join(sha256(path.read_bytes()).hexdigest()[:16] for path in paths if path.is_file())
 
 
 def _module(place: str, files: dict[Path, ModuleType]) -> ModuleType:

@@ -28,6 +28,7 @@ from reasoner.runs.json_files import checked_line, write_json
 from reasoner.runs.parquet_files import write_table
 from reasoner.runs.rollout_row import RolloutRow
 from reasoner.runs.run_dir import FORMAT
+from reasoner.types import REWARD_TOLERANCE
 from verifiers import Verdict
 
 Record = Mapping[str, Any]  # a rollout in the columns of docs/DASHBOARD.md
@@ -136,7 +137,9 @@ def _metrics(step: int, groups: Sequence[Sequence[RolloutRow]]) -> dict[str, flo
     metrics: dict[str, float] = {"step": step, "well_formed": fmean(row.well_formed for row in rows)}
     if any(rewards):
         metrics["reward/mean"] = fmean(reward for group in rewards for reward in group)
-        metrics["frac_reward_zero_std"] = fmean(len(set(group)) == 1 for group in rewards if group)
+        metrics["frac_reward_zero_std"] = fmean(
+            max(group) - min(group) < REWARD_TOLERANCE for group in rewards if group
+        )
     if judged := [row.verdict for row in rows if row.verdict != Verdict.REFUSED]:
         metrics["correct"] = judged.count(Verdict.CORRECT) / len(judged)
     if all(row.tokens for row in rows):

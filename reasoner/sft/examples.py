@@ -7,6 +7,7 @@ blank that tokenizers such as Llama 2's put before a text. Only the completion h
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,8 @@ class Example:
 
     prompt_ids: tuple[int, ...]
     completion_ids: tuple[int, ...]  # with the token that ends it
-    problem: str = field(default="", compare=False)  # what examples are split by: their problem or conversation
+    problem: str = field(default="", compare=False)  # what examples are split by: the problem's id, or the prompt
+    question: str = field(default="", compare=False)  # of the row, or its prompt
 
     @property
     def num_tokens(self) -> int:
@@ -74,7 +76,9 @@ class ExampleReader:
                 for example in read(self, row):
                     if not example.prompt_ids or not example.completion_ids:
                         raise ValueError("the prompt or the completion has no tokens")
-                    yield replace(example, problem=_problem(row, columns[0]))
+                    prompt, own = _prompt(row, columns[0]), row.get("problem_id")
+                    question = sys.intern(str(row.get("question") or prompt))
+                    yield replace(example, problem=prompt if own in (None, "") else str(own), question=question)
                 return
         known = "; ".join(", ".join(columns) for columns in _FORMS)
         raise ValueError(f"the columns are {', '.join(row)}; known forms are: {known}")
@@ -231,12 +235,8 @@ _FORMS: dict[tuple[str, ...], Callable[[ExampleReader, Row], Iterator[Example]]]
 }
 
 
-def _problem(row: Row, column: str) -> str:
-    """What all examples of a problem have in common: its id where the row has one, else its prompt, which of a
-    conversation is what the user says first.
-    """
-    if row.get("problem_id") not in (None, ""):
-        return str(row["problem_id"])
+def _prompt(row: Row, column: str) -> str:
+    """The prompt of a row; of a conversation what the user says first."""
     value = row[column]
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         value = next((turn["content"] for turn in value if turn["role"] == "user"), value)

@@ -25,6 +25,12 @@ from reasoner.trainer.validation import BEST_BY
 
 Log = Callable[[str], None]
 
+_REPORTED = {
+    "validation.data": "validations before and after are not comparable, nor is the best policy so far",
+    # A mistake in a function ends a run, which goes on once it is mended.
+    **dict.fromkeys(("reward.functions", "tools.names"), "steps before and after are not comparable"),
+}
+
 
 def resume_point(run_dir: Path, log: Log) -> Path | None:
     """Choose the checkpoint to resume from and report what is lost and what is written again. None if the run starts
@@ -148,19 +154,15 @@ def check_unchanged(
 ) -> None:
     """Compare the fingerprints of `now` with those that a run's config.json holds (`stored`: run_dir.read_settings).
     ValueError where model, prompt or training data are not the ones that the run began with. Other validation problems
-    are reported. `settings` are those of now, by dotted key.
+    and functions of the user's are reported. `settings` are those of now, by dotted key.
     """
     then = stored.get("fingerprints", {})
     for name in now:
-        if name != "validation.data" and then.get(name) != now[name]:
+        if name not in _REPORTED and then.get(name) != now[name]:
             raise ValueError(
                 f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
                 f"{now[name][:16]}, and that of the run {str(then.get(name))[:16]}. Restore the old content, or start "
                 "a new run"
             )
-    before, after = (prints.get("validation.data") for prints in (then, now))
-    if before and after and before != after:
-        log(
-            f"the validation problems {settings['validation.data']!r} have changed since the run began: validations "
-            "before and after are not comparable, nor is the best policy so far"
-        )
+        if name in then and then[name] != now[name]:
+            log(f"the content of {name} {settings[name]!r} has changed since the run began: {_REPORTED[name]}")

@@ -28,7 +28,7 @@ from reasoner.trainer.snapshot import is_copied, snapshot
 from reasoner.trainer.step_metrics import StepTimer
 from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.trainer import Trainer
-from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
+from reasoner.trainer.validation import BEST_BY, Validator, discard_heldout, evaluate_heldout
 from reasoner.types import EngineUnavailableError, Prompt
 
 
@@ -135,6 +135,8 @@ class TrainingRun:
         a completion to show.
         """
         self.world.from_first(self.writer.check, "the last checkpoint")
+        if self.world.is_first:
+            discard_heldout(self.run_dir)
         self.logger.write(metrics, times, example=example)
         if step + 1 == CHECKED_STEPS and self.world.is_first:
             self._log_comparison()

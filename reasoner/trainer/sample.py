@@ -15,11 +15,12 @@ from reasoner.inference.model_spec import EngineFactory, ModelSpec
 from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups, num_repeats
+from reasoner.rollouts.reward_functions import source_fingerprint
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
 from reasoner.runs.run_start import lock_run_dir, open_run
-from reasoner.tools.names import environments_of
+from reasoner.tools.names import environments_of, function_tools
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.resume import check_unchanged
 from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics, tool_metrics
@@ -75,6 +76,8 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
         check_free(run_dir)
     fingerprints = {"model": model.fingerprint, "prompt.style": model.template.fingerprint}
     fingerprints["data.train"] = fingerprint(request.problems)
+    if model.tools.names:
+        fingerprints["tools.names"] = source_fingerprint(function_tools(model.tools.names).values())
     start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     tokenizer = load_tokenizer(model.folder)
     prompts = filter_prompts(
@@ -84,13 +87,13 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     steps = [numbered[i : i + PROMPTS_PER_STEP] for i in range(0, len(prompts), PROMPTS_PER_STEP)]
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with ExitStack() as stack:
+        pool = stack.enter_context(VerifierPool(request.workers))
+        environments = environments_of(request.problems, pool, model.tools, model.prompt)
         stack.enter_context(lock_run_dir(run_dir))
         open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
         store.delete_from(run_dir, start)
         truncate_logs(run_dir, start)
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
-        pool = stack.enter_context(VerifierPool(request.workers))
-        environments = environments_of(request.problems, pool, model.tools, model.prompt)
         limits = {"seed": request.seed, "longest_prompt": longest}
         factory = EngineFactory(model, request.engine, **limits, environments=environments)
         stack.enter_context(closing(factory))

@@ -86,6 +86,7 @@ class StageData:
     fingerprints: Mapping[str, str]  # of the data by setting
     plan: Mapping[str, str]  # what the run is going to do, by subject; "steps": a step
     prompts: Sequence[Prompt] = ()  # to sample in training
+    problems: Sequence[Problem] = ()  # that are trained on
     contents: Mapping[str, object] | None = None  # of data.json in the run folder
 
 
@@ -285,7 +286,7 @@ def _log_plan(
         log(context.resolved.note)
     lines = {"model": model_line(context.cfg, model), "run folder": str(context.run_dir), **data.plan}
     lines["steps"] = f"{steps_done} of {context.cfg.steps} done; {lines['steps']}"
-    if data.prompts and (shared := contamination_line([prompt.problem for prompt in data.prompts], evaluation)):
+    if data.problems and (shared := contamination_line(data.problems, evaluation)):
         lines["contamination"] = shared
     for name, line in lines.items():
         log(f"{name + ':':<15}{line}")

@@ -76,10 +76,11 @@ def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGene
 
 
 def tool_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
-    """Calls of tools per completion, and the share of the calls that failed."""
+    """Calls of tools per completion, and the share of the calls that failed, if there are any."""
     completions = [completion for group in groups for completion in group.completions]
     errors = [is_error for completion in completions for is_error in completion.call_errors]
-    return {"tools/calls": len(errors) / len(completions), "tools/error_rate": sum(errors) / max(1, len(errors))}
+    metrics = {"tools/calls": len(errors) / len(completions)}
+    return metrics | {"tools/error_rate": sum(errors) / len(errors)} if errors else metrics
 
 
 def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from data import Problem
 from reasoner.config.resolve import RunSettings, with_values
 from reasoner.config.schema import Config
 from reasoner.rl.batch import Batch
@@ -92,6 +93,7 @@ def load_data(context: RunContext) -> StageData:
             "left_out": dict(split.left_out),
             "loss_share": split.loss_share,
         },
+        problems=[Problem("", question, "") for question in dict.fromkeys(one.question for one in split.training)],
     )
 
 

@@ -18,8 +18,10 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.critic import explained_variance
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import with_wrong_golds
+from reasoner.rollouts.reward_functions import load_reward_functions, source_fingerprint
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs import rollouts as store
+from reasoner.tools.names import function_tools
 from reasoner.trainer.components import with_teacher_prompts
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import StepRollouts
@@ -158,19 +160,22 @@ def load_data(context: RunContext) -> StageData:
         fingerprints={"data.train": fingerprint(problems, with_columns=True)} | learning_fingerprints(cfg),
         plan=run_plan(context.resolved, context.algorithm, prompts, is_new=not context.resuming),
         prompts=prompts,
+        problems=[prompt.problem for prompt in prompts],
     )
 
 
 def learning_fingerprints(cfg: Config) -> dict[str, str]:
-    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, and of the
-    teacher, where there are some.
+    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
+    teacher, and of the files of the user's functions, where there are some.
     """
     teacher, runs = [cfg.teacher.model] if cfg.teacher.loaded else [], Path(cfg.run.dir)
-    return {
-        key: ",".join(model_fingerprint(resolve_model(name, runs=runs)) for name in names)
-        for key, names in (("reward.model", parse_reward_models(cfg.reward.model)), ("teacher.model", teacher))
-        if names
+    models = {"reward.model": parse_reward_models(cfg.reward.model), "teacher.model": teacher}
+    prints = {
+        key: ",".join(model_fingerprint(resolve_model(name, runs=runs)) for name in own) for key, own in models.items()
     }
+    prints["reward.functions"] = source_fingerprint(one.function for one in load_reward_functions(cfg.reward.functions))
+    prints["tools.names"] = source_fingerprint(function_tools(cfg.tools.names).values())
+    return {key: value for key, value in prints.items() if value}
 
 
 RL = TrainingStage(load_data=load_data, train=train, place="console")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,7 +81,7 @@ def evaluate_heldout(
     engine has the weights of `base` afterwards. A collective operation; the first rank writes.
     """
     if generator.world.is_first:
-        (run_dir / "report.json").unlink(missing_ok=True)
+        discard_heldout(run_dir)
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
     device = torch.device("cpu")
     mesh = mesh_of_shards(cfg.optim.sharding, generator.world, device)
@@ -100,6 +101,13 @@ def evaluate_heldout(
     (run_dir / "report.txt").write_text(text)
     write_json(run_dir / "report.json", {"before": to_dicts(before), "after": to_dicts(after)})
     print_result(f"\n{text}")
+
+
+def discard_heldout(run_dir: Path) -> None:
+    """Remove the results on the held-out problems, if there are any: they are those of another policy."""
+    for name in ("report.json", "report.txt"):
+        (run_dir / name).unlink(missing_ok=True)
+    shutil.rmtree(run_dir / "heldout", ignore_errors=True)
 
 
 def _heldout_evals(generator: RolloutGenerator, prompts: Sequence[Prompt], cfg: Config, model: str) -> Ways:

@@ -73,11 +73,6 @@ def test_card_shows_figures_of_these_weights_alone(tmp_path, step, present, abse
     assert not any(part in text for part in absent)
 
 
-def test_held_out_table_of_an_earlier_end_is_left_out(tmp_path):
-    run_dir = write_records(tmp_path / "run", values={"steps": 100})  # continued to 100 steps, stopped after 3
-    assert "83.0" not in card(run_dir)
-
-
 def test_card_shows_settings_that_differ_and_warns_of_a_control_run(tmp_path):
     text = card(write_records(tmp_path / "run", values={"algo.group_size": 16, "control": "random-reward"}))
     assert "| `algo.group_size` | `16` | command line |" in text

@@ -14,6 +14,7 @@ from reasoner.evals import compare as paired_evals
 from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare_metrics, find_flips, samples_by_problem
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
+from reasoner.evals.paired import format_p
 from reasoner.runs.json_files import write_json
 from tests.app import library_of
 from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, N, grouped, num_correct, rows_of, write_evaluation
@@ -190,7 +191,7 @@ def test_the_held_out_problems_are_compared_as_reasoner_compare_does(call, folde
     a, b = (samples_by_problem(folder / "runs" / name / "heldout" / "after", SPEC) for name in ("whole", "other"))
     own, others = (call("evaluation", name=f"{name}/after")["metrics"] for name in ("whole", "other"))
     expected = [
-        {"set": SPEC, "metric": one.metric, "difference": asdict(one.difference)}
+        {"set": SPEC, "metric": one.metric, "difference": asdict(one.difference), "p": format_p(one.p_holm)}
         | {"a": pytest.approx(own[one.metric]["value"]), "b": pytest.approx(others[one.metric]["value"])}
         for one in compare_metrics({SPEC: (b, a)})
     ]
@@ -198,6 +199,12 @@ def test_the_held_out_problems_are_compared_as_reasoner_compare_does(call, folde
     assert page["differences"] == expected and {one["metric"] for one in expected} >= {"pass@1", "cons@3", "greedy"}
     assert page["flips"] == [asdict(flip) | {"a": flip.b, "b": flip.a} for flip in find_flips(SPEC, b, a)]
     assert {flip["problem"]: flip["b"] > flip["a"] for flip in page["flips"]} == {"unanimous": False, "silent": True}
+
+
+def test_flips_are_counted_that_are_not_sent(call, monkeypatch):
+    monkeypatch.setattr("app.compare._MOST_FLIPS", 1)
+    (page,) = call("compare", runs=["whole", "other"])["heldout"]
+    assert (len(page["flips"]), page["num_flips"]) == (1, 2)
 
 
 def test_compare_names_a_run_without_held_out_evaluation(call):
@@ -231,6 +238,15 @@ def test_compare_reads_no_rollouts_and_each_evaluation_once(folder, fresh, monke
     monkeypatch.setattr(paired_evals, "samples_by_problem", spy)
     page = call("compare", runs=["whole", "other", "third"])
     assert [one["fault"] for one in page["heldout"]] == [None, None] and sorted(read) == ["other", "third", "whole"]
+
+
+def test_p_values_are_adjusted_for_all_runs_that_are_compared(folder, fresh):
+    runs, call = fresh
+    shutil.copytree(folder / "runs", runs, dirs_exist_ok=True)
+    shutil.copytree(runs / "other", runs / "third")
+    pages = call("compare", runs=["whole", "other", "third"])["heldout"]
+    rows = [row for page in pages for row in page["differences"]]
+    assert rows and all(row["p"] == format_p(min(1.0, 2 * row["difference"]["p"])) for row in rows)
 
 
 def test_compare_has_curves_and_differing_settings(call, folder):

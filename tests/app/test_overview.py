@@ -125,7 +125,10 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
 def long_run(runs, *, steps):
     """A run of many steps with metrics alone: each takes 2 seconds and samples 20 tokens; validated at 0 and 4,001."""
     run = write_run(runs / "long", steps=steps, written=0, analysed=False)
-    lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "num_tokens": 20 * (step + 1)} for step in range(steps)]
+    lines = [
+        {"step": step, "correct": step / steps, "time/step": 2.0, "num_tokens": 20 * (step + 1)}
+        for step in range(steps)
+    ]
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     estimate = {"problems": 3, "metrics": {"pass@1": {"value": 0.5, "low": 0.4, "high": 0.6}}}
     shared = {"sampled": estimate, "greedy": estimate, "measures": {"validation/loss": 2.5}}
@@ -142,6 +145,12 @@ def test_lines_of_a_long_run_have_the_totals_of_all_its_steps(fresh):
     assert all(line["total_seconds"] == 2 * (line["step"] + 1) for line in lines)
     (end,) = call("overview", run="long", since=7999)["metrics"]
     assert end["total_seconds"] == 16_000
+
+
+def test_the_curve_of_a_long_run_in_the_list_ends_with_its_last_step(fresh):
+    runs, call = fresh
+    long_run(runs, steps=130)
+    assert call("runs")["runs"][0]["correct"][-1] == 129 / 130
 
 
 def give_reference(run: Path, *, low: float, high: float) -> None:

@@ -149,9 +149,11 @@ def test_pages_of_the_map_are_consecutive(call):
 
 
 def test_solve_rates_count_the_groups_by_tenths_of_the_run(call, rows, fresh):
-    parts = Counter((step, num_correct(own), len(own)) for (step, _), own in grouped(rows, "step", "group").items())
-    page = call("problems", run="whole")["solve_rates"]  # fewer than ten steps: a part each
-    assert {(line["part"], line["correct"], line["size"]): line["groups"] for line in page} == parts
+    for subject in ("", "sums"):
+        chosen = grouped([row for row in rows if subject in ("", row["subject"])], "step", "group")
+        parts = Counter((step, num_correct(own), len(own)) for (step, _), own in chosen.items())
+        page = call("problems", run="whole", subject=subject)["solve_rates"]  # fewer than ten steps: a part each
+        assert {(line["part"], line["correct"], line["size"]): line["groups"] for line in page} == parts
     runs, asked_fresh = fresh
     run = write_run(runs / "long", steps=25, written=25)
     groups = grouped(rows_of(run), "step", "group")

@@ -99,6 +99,14 @@ def test_a_disk_without_room_is_told_of_before_the_run_has_a_folder(tmp_path, mo
     assert "no space" in told and "vanished" not in told and not (tmp_path / "runs").exists()
 
 
+def test_a_run_that_goes_on_has_no_results_of_its_first_end(tmp_path, train):
+    assert train(tmp_path, steps=1) == 0
+    (tmp_path / "a/report.json").write_text("{}")
+    (tmp_path / "a/heldout/after").mkdir(parents=True)
+    assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "2"]) == 0
+    assert not (tmp_path / "a/report.json").exists() and not (tmp_path / "a/heldout").exists()
+
+
 def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, capsys, train):
     assert train(tmp_path, steps=2) == 0
     with largest_file(100_000):  # the weights take more

@@ -87,12 +87,14 @@ def test_compare_refuses_and_names_differences(tmp_path, changes, sets, message)
         compare("a", "b", out=tmp_path, force=False)
 
 
-def test_other_sampling_is_told(tmp_path, capsys):
+def test_another_engine_and_other_sampling_are_told(tmp_path, capsys):
     write(tmp_path / "a", {"s": [4, 2]}, sampling={"sampled": {"temperature": 0.6, "max_tokens": 9, "top_p": 1.0}})
-    write(tmp_path / "b", {"s": [0, 1]}, sampling={"sampled": {"temperature": 1.0, "max_tokens": 9}, "greedy": {}})
+    other = {"sampled": {"temperature": 1.0, "max_tokens": 9}, "greedy": {}}
+    write(tmp_path / "b", {"s": [0, 1]}, sampling=other, engine="y")
     compare("a", "b", out=tmp_path, force=False, json_file=tmp_path / "out.json")
-    (warning,) = json.loads((tmp_path / "out.json").read_text())["mismatches"]
-    assert "temperature 0.6" in warning and warning in capsys.readouterr().out
+    warnings, text = json.loads((tmp_path / "out.json").read_text())["mismatches"], capsys.readouterr().out
+    assert len(warnings) == 2 and "engine x" in warnings[0] and "temperature 0.6" in warnings[1]
+    assert all(warning in text for warning in warnings)
 
 
 def test_sampled_and_greedy_responses_are_not_compared(tmp_path, capsys):
@@ -136,10 +138,10 @@ def test_a_difference_is_shown_by_the_p_value_adjusted_for_the_sets(others, p, p
     assert (one.difference.p, one.p_holm, one.is_shown) == (p, p_holm, is_shown) and one.difference.low > 0
 
 
-def test_names_of_style_and_set_do_not_matter_and_disjoint_sets_are_refused(pair, tmp_path):
+def test_names_and_what_was_left_out_do_not_matter_and_disjoint_sets_are_refused(pair, tmp_path):
     a = eval_log.read_manifest(pair[0])
     renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
-    renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
+    renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"] | {"left_out": 3}}
     assert mismatches(a, renamed) == []
     write(tmp_path / "c", {"u": [1, 1, 1]})
     with pytest.raises(ValueError, match="no data set in common"):

@@ -10,7 +10,7 @@ import torch
 
 from reasoner.config.learning import OptimConfig
 from reasoner.config.resolve import to_dict
-from reasoner.config.schema import Config, EngineConfig
+from reasoner.config.schema import Config, EngineConfig, ToolsConfig
 from reasoner.inference.factory import VLLM_CPU_HEAD_SIZES, make_engine, training_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
 from reasoner.runs.run_dir import FORMAT
@@ -42,7 +42,7 @@ def test_fp8_is_refused_before_the_run_where_vllm_cannot_sample(tmp_path):
 def test_evaluation_of_such_a_model_names_the_engine_that_it_gets(tmp_path):
     model = ModelSpec.of(str(save_tiny(tmp_path)), runs=tmp_path, max_tokens=8)
     config = model.engine_config("auto")
-    assert engine_identity(config).startswith("transformers ")
+    assert engine_identity(config, ToolsConfig()).startswith("transformers ")
     factory = EngineFactory(model, config, seed=0, longest_prompt=8)
     assert factory().name == "transformers"
     factory.close()

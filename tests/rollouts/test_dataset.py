@@ -6,6 +6,7 @@ from data import Problem
 from reasoner.rollouts.dataset import filter_gradable, filter_prompts
 from reasoner.rollouts.prompts import load_template
 from tests.fixtures.tiny import tiny_tokenizer
+from verifiers import grade
 
 
 def problem(number: int, *, question: str = "1+1?", answer: str = "2", verifier: str = "maths") -> Problem:
@@ -30,6 +31,14 @@ def test_words_in_place_of_an_answer_are_no_gold_answers():
     golds = ["proof", "NaN", "notfound", "None", "2"]  # "none" may be an answer
     kept = filter_gradable([problem(number, answer=gold) for number, gold in enumerate(golds)])
     assert [each.answer for each in kept] == ["None", "2"]
+
+
+def test_a_gold_answer_is_graded_once(monkeypatch):
+    graded = []
+    monkeypatch.setattr("reasoner.rollouts.dataset.grade", lambda *asked: graded.append(asked) or grade(*asked))
+    for _ in range(2):
+        assert filter_gradable([problem(0, answer="8/2718281")])
+    assert len(graded) == 1
 
 
 def test_askable_drops_long_questions_with_count(capsys):

@@ -50,6 +50,11 @@ def test_rows_are_taken_as_they_are_and_completed_from_each_other(tmp_path, impo
     assert read_metrics(run)[0]["completions/mean_length"] == 3 and read_metrics(run)[0]["correct"] == 1.0
 
 
+def test_rewards_that_differ_by_rounding_alone_have_no_variance(tmp_path, imported):
+    lines(tmp_path / "dump" / "0.jsonl", [record("q", "4", reward, 0) for reward in (0.1 + 0.2, 0.3)])
+    assert read_metrics(imported("rows"))[0]["frac_reward_zero_std"] == 1
+
+
 def test_an_export_of_a_run_can_be_imported(tmp_path, imported):
     (tmp_path / "own" / "rollouts").mkdir(parents=True)
     write(tmp_path / "own", 3, [group("1+1", "2", [("2", True), ("3", False)])])

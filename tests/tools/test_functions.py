@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reasoner.config.schema import ToolsConfig
-from reasoner.inference.model_spec import ModelSpec
+from reasoner.config.schema import EngineConfig, ToolsConfig
+from reasoner.inference.model_spec import engine_identity
 from reasoner.rollouts.prompts import TEMPLATES
 from reasoner.tools.names import check_tools, with_tools
 from reasoner.tools.pool import ToolPool
@@ -116,7 +116,7 @@ def test_responses_of_another_version_of_a_tool_are_others(tmp_path):
 
     def identity(text):
         file.write_text(text)
-        return ModelSpec.of("base", runs=tmp_path, tools=tools).tools_identity
+        return engine_identity(EngineConfig(), tools)
 
     first = identity(FILE)
     assert identity(FILE) == first != identity(FILE.replace("* times", "+ times"))

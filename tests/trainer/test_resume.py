@@ -5,11 +5,13 @@ import shutil
 
 import pytest
 
+from reasoner.config.resolve import resolve, to_dict
 from reasoner.runs import health
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_start import open_run
 from reasoner.trainer import checkpoint, resume
+from reasoner.trainer.train import learning_fingerprints
 from tests.fixtures.rollouts import numbered, write
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer
@@ -196,10 +198,12 @@ def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, fi
     assert "the next policy with a higher score takes its place" in resumed(run)[1]
 
 
-def test_other_validation_problems_are_told_where_they_are_asked_for_too():
-    said = []
-    stored = {"fingerprints": {"validation.data": "a"}, "config": {"validation.problems": 30}}
-    resume.check_unchanged(
-        stored, {"validation.data": "b"}, {"validation.data": "x", "validation.problems": 60}, said.append
-    )
-    assert len(said) == 1
+def test_other_validation_problems_and_functions_are_told(tmp_path):
+    said, file = [], tmp_path / "own.py"
+    cfg = resolve([("test", {"reward.functions": f"{file}:a", "tools.names": f"python,{file}:a"})]).config
+    prints = []
+    for text in ("def a(completions): ...", "def a(completions): return [1]"):
+        file.write_text(text)
+        prints.append(learning_fingerprints(cfg) | {"validation.data": text})
+    resume.check_unchanged({"fingerprints": prints[0]}, prints[1], to_dict(cfg), said.append)
+    assert len(said) == 3

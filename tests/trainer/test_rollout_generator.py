@@ -9,9 +9,9 @@ from reasoner.config.learning import RewardConfig
 from reasoner.config.schema import DataConfig
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.trainer.rollout_generator import RolloutGenerator
-from reasoner.trainer.step_metrics import generation_metrics
+from reasoner.trainer.step_metrics import generation_metrics, tool_metrics
 from reasoner.types import Completion, Prompt, SamplingParams
-from tests.fixtures.toys import config
+from tests.fixtures.toys import config, group
 
 PROMPTS = [Prompt(Problem(f"p/{n}", "?", "1", "maths", "train"), "?", "<think>", (n + 3,)) for n in range(12)]
 
@@ -77,3 +77,7 @@ def test_control_run_does_not_learn_from_the_reward_model(pool):
     own = generator(pool, control="format-only").generate(0).groups[0]
     assert [score.reward for score in own.scores] == [1.0] * 4
     assert [score.parts["model:rm"] for score in own.scores] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_step_without_calls_of_tools_has_no_share_of_failed_ones():
+    assert tool_metrics([group([5], [[6], [7]], [0.0, 1.0])]) == {"tools/calls": 0.0}

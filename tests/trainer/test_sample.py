@@ -1,13 +1,15 @@
 """`reasoner sample`: a run folder with rollouts, an exported file that reads back, and a folder that is completed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from data import load
-from reasoner.config.schema import EngineConfig
+from data.environments.spec import EnvironmentRow
+from reasoner.config.schema import EngineConfig, ToolsConfig
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.runs.metrics import read_metrics
 from reasoner.sft.sources import read_source
@@ -58,6 +60,17 @@ def test_problem_that_comes_again_in_another_shard_has_other_samples(tmp_path):
         for rows in (shard(tmp_path, 0), shard(tmp_path, 1))
     )
     assert len(again) == 2 and first != again
+
+
+def test_problems_that_are_refused_leave_no_folder(tmp_path):
+    tools = ToolsConfig(names="python", form="qwen3")
+    spec = ModelSpec.of("base", runs=tmp_path, prompt="none", max_tokens=16, tools=tools)
+    place = EnvironmentRow("{}", "", 0, has_turns=True, tools="{}")
+    problems = [replace(load("one-step", limit=1)[0], columns={"environment": place})]
+    with pytest.raises(ValueError):
+        engine = EngineConfig(name="transformers")
+        sample(SampleRequest(model=spec, problems=problems, data="-", num_samples=2, engine=engine), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
 
 
 def test_exported_examples_are_those_of_the_selection(samples):

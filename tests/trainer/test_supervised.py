@@ -100,7 +100,7 @@ def folder(tmp_path_factory) -> Path:
     too_long = {"question": "What is 2 + 7?", "completion": " 9" * 600}
     (runs / "a.jsonl").write_text((ROOT / "tests/fixtures/solutions.jsonl").read_text() + json.dumps(too_long) + "\n")
     where = {"model": "base", "data": runs / "a.jsonl", "run.dir": runs, "run.name": "a"}
-    finish("sft", *flags(where | SMALL))
+    (runs / "messages.txt").write_text(finish("sft", *flags(where | SMALL)).errors())
     return runs / "a"
 
 
@@ -118,6 +118,10 @@ def test_a_run_leaves_settings_metrics_data_and_checkpoints(folder):
     assert [path.name for path in list_checkpoints(folder)] == ["step-000002", "step-000004"]
     assert (folder / "checkpoints" / "best" / "best.json").is_file()
     assert not list((folder / "rollouts").iterdir())
+
+
+def test_evaluation_problems_that_stand_in_the_examples_are_told(folder):
+    assert "contamination: " in (folder.parent / "messages.txt").read_text()
 
 
 class SpiedEngine:

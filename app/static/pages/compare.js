@@ -29,17 +29,16 @@ function differenceTable(rows, what, runs) {
 }
 
 // The held-out problems of a run and the first run: differences by metric, and the problems that flipped.
-function heldoutCard({ a, b, fault, differences, flips }) {
+function heldoutCard({ a, b, fault, differences, flips, num_flips: numFlips }) {
   const title = `Held-out problems: ${b} − ${a}`;
   if (fault) return card(title, el("p", { class: "muted" }, fault));
-  const row = ({ metric, a: valueA, b: valueB, difference }) => tableRow([
-    metric, percent(valueB), percent(valueA), differenceText(difference),
-    difference.p < 0.001 ? "< 0.001" : difference.p.toFixed(3), `${difference.wins} / ${difference.ties} / ${difference.losses}`,
+  const row = ({ metric, a: valueA, b: valueB, difference, p }) => tableRow([
+    metric, percent(valueB), percent(valueA), differenceText(difference), p, `${difference.wins} / ${difference.ties} / ${difference.losses}`,
   ], { data: { difference: metric, mean: String(difference.mean) } });
   const flipRow = (flip) => [visible(flip.problem), percent(flip.b, 0), percent(flip.a, 0), el("div", { class: "text" }, flip.question)];
   return card(title,
-    table(["metric", b, a, "difference, points (95 % CI)", "p", "won / tied / lost"], differences.map(row)),
-    el("details", {}, el("summary", {}, `${count(flips.length, "problem")} mostly correct in one of the two only`),
+    table(["metric", b, a, "difference, points (95 % CI)", "p (Holm)", "won / tied / lost"], differences.map(row)),
+    el("details", {}, el("summary", {}, `${count(numFlips, "problem")} mostly correct in one of the two only`),
       table(["problem", b, a, "question"], flips.map(flipRow))));
 }
 

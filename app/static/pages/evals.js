@@ -58,7 +58,8 @@ function evaluationDetail(data, { show, filter, votes }) {
     chart({ title: "pass@k (unbiased) and cons@k (exact, ties split evenly) by k", xname: "k", lines: Object.entries(data.curves).map(curve), isShare: true }),
     card("Votes by problem",
       select("show", options, show, filter),
-      el("p", { class: "muted" }, "Equal answers count as one answer, however they are written (1/2 and 0.5). A response without a readable answer has no vote. ",
+      el("p", { class: "muted" }, data.curves["cons@k"] ? "Equal answers count as one answer, however they are written (1/2 and 0.5). "
+        : "Wrong answers are compared as texts, since the evaluation has no cons@k. ", "A response without an answer has no vote. ",
         "If several answers have the most votes, the win is split evenly."),
       votes.nodes),
   ];
