@@ -7,12 +7,11 @@ from typing import Any
 
 from verifiers.answers.families import argument_of, beside_family, beside_formula, beside_space, letters_in, rows_of
 from verifiers.answers.integers import integers_of
-from verifiers.answers.reals import as_reals, condition, equal_reals, one_case
+from verifiers.answers.reals import as_reals, condition, equal_reals
 from verifiers.answers.values import (
     ALL_REALS,
     ONE,
     ZERO,
-    Cases,
     Collection,
     Expression,
     Family,
@@ -46,12 +45,6 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
         if isinstance(gold, golds) and isinstance(answer, answers) and (both := conversion(gold, answer)) is not None:
             return both
     return gold, answer
-
-
-def _cases(gold: Value, answer: Value) -> Pair | None:
-    one = one_case(gold, answer) if isinstance(answer, Cases) and not isinstance(gold, Cases) else gold
-    other = one_case(answer, gold) if isinstance(gold, Cases) and not isinstance(answer, Cases) else answer
-    return None if one is None or other is None else (one, other)
 
 
 def _spaces(gold: Value, answer: Value) -> Pair | None:
@@ -254,8 +247,6 @@ def _parts(value: Value) -> tuple[str, str, Value]:
 
 _FORMULA = (Expression, Collection, Named, Relation)
 _CONVERSIONS: tuple[tuple[Any, Any, Callable[[Value, Value], Pair | None]], ...] = (
-    (Cases, object, _cases),
-    (object, Cases, _cases),
     (Space, object, _spaces),
     (object, Space, _spaces),
     (Integers, object, _integers),

@@ -14,14 +14,13 @@ from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families, equal_spaces
 from verifiers.answers.integers import equal_integers
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reals import as_reals, equal_cases, equal_reals
+from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
 from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.values import (
     ALL_REALS,
     EMPTY,
     Amount,
-    Cases,
     Choice,
     Collection,
     Expression,
@@ -351,7 +350,6 @@ _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
     Family: equal_families,
     Space: equal_spaces,
     Integers: equal_integers,
-    Cases: equal_cases,
     Amount: equal_amounts,
     Literal: lambda gold, answer: gold == answer,
 }

@@ -18,7 +18,6 @@ from verifiers.answers.tokens import tokenize
 from verifiers.answers.values import (
     EMPTY,
     Amount,
-    Cases,
     Choice,
     Collection,
     Expression,
@@ -149,7 +148,6 @@ _LAYERS: dict[type, str] = {
     Family: "family",
     Integers: "family",
     Space: "family",
-    Cases: "structure",
     Amount: "unit",
     Choice: "choice",
 }

@@ -26,7 +26,7 @@ from verifiers.answers.integers import (
     integers_of,
     with_dots,
 )
-from verifiers.answers.reals import cases_in_line, half_line, intersection, interval, points, union
+from verifiers.answers.reals import half_line, intersection, interval, points, union
 from verifiers.answers.relations import item, names_or_values, several_names
 from verifiers.answers.syntax import (
     ALTERNATIVES,
@@ -375,7 +375,6 @@ _FORMS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
     (frozenset(("→",)), _without_domain),
     (frozenset(("permutations",)), _permutations),
     (frozenset(("(",)), _labelled_parts),
-    (frozenset(("if", "when", "where", "otherwise", "else")), lambda tokens: cases_in_line(tokens, statement)),
     (frozenset(("mod", "|", "∤", "remainder")), _residues),
     (frozenset(("form",)), _of_form),
     (frozenset(("except", "including")), _changed),

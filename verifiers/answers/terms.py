@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from verifiers.answers.amounts import amount, has_unit, literal
 from verifiers.answers.expressions import expression, name_of
@@ -19,10 +20,11 @@ from verifiers.answers.integers import (
     with_dots,
 )
 from verifiers.answers.rationals import rational
-from verifiers.answers.reals import as_reals, cases, complement, half_line, intersection, points, union
+from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (
     AND_OR,
     COMMAS,
+    RELATIONS,
     SET_OPERATIONS,
     Token,
     Tokens,
@@ -30,14 +32,12 @@ from verifiers.answers.syntax import (
     at_signs,
     bracket_content,
     cut,
-    has_sign,
     index_of,
     is_tuple,
     without_ends,
 )
 from verifiers.answers.values import (
     EMPTY,
-    Cases,
     Collection,
     Expression,
     Family,
@@ -60,7 +60,6 @@ from verifiers.answers.vectors import TRANSPOSED, vector
 Statement = Callable[[Tokens], Value]
 _SEVERAL = ("(", "[", "⟨")
 _MATRICES = ("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array")
-_CASES = ("matrix", "cases", "dcases", "rcases", "array", "aligned")
 _LINES = ("aligned", "align", "gathered", "gather", "split", "cases", "dcases", "rcases", "array")
 
 
@@ -269,8 +268,6 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
     if inside[2] != inside[0].replace("begin", "end"):
         raise UnreadableError("environments do not match")
     name, lines = inside[0].removeprefix("begin "), [line for line in cut(inside[1], at_signs("\\\\"))[0] if line]
-    if name in _CASES and not place and len(lines) > 1 and (function := _function(lines, statement)) is not None:
-        return function
     is_system = all(any(token.is_sign("=") for token in line) for line in lines)
     if name in _MATRICES and not (name == "array" and is_system):
         return _matrix([cut(line, at_signs("&"))[0] for line in lines], tokens[:place])
@@ -278,27 +275,19 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
         raise UnreadableError(f"environment {name}")
     joined: list[Token] = []
     for line in lines:
+        if _has_columns(line):  # a function by cases: a value & its condition
+            raise UnreadableError("columns that are no equation")
         line = [token for token in without_ends(line) if not token.is_sign("&")]
         is_continued = not line or line[0].is_sign(*"=<>≤≥+-")
         joined += line if is_continued else [*([Token("sign", ",")] if joined else []), *line]
     return statement(joined)
 
 
-def _function(lines: list[list[Token]], statement: Statement) -> Cases | None:
-    """A function by cases; None where lines have no condition behind a value."""
-    if not all(has_sign(line, "&", ",") or any(token.is_word("if", "when") for token in line) for line in lines):
-        return None
-    joined = [[t for k, t in enumerate(line) if not (t.is_sign("&") and not 0 < k < len(line) - 1)] for line in lines]
-    try:
-        return cases([_one_mark(line) for line in joined], statement)
-    except UnreadableError:
-        return None
-
-
-def _one_mark(line: list[Token]) -> list[Token]:
-    """A line with one "&" between its value and its condition: `&x, && x > 0`."""
-    places = [place for place, token in enumerate(line) if token.is_sign("&")]
-    return [token for place, token in enumerate(line) if place not in places[1:]]
+def _has_columns(line: list[Token]) -> bool:
+    """Whether "&" stands between two parts of a line that no relation sign joins."""
+    columns = [without_ends(column) for column in cut(line, at_signs("&"))[0]]
+    filled = [column for column in columns if column]
+    return not all(RELATIONS(left[-1]) or RELATIONS(right[0]) for left, right in pairwise(filled))
 
 
 def _matrix(rows: list[list[list[Token]]], factor: Tokens) -> Collection:

@@ -1,4 +1,4 @@
-"""Expression trees, and the twelve kinds of values that an answer can be."""
+"""Expression trees, and the eleven kinds of values that an answer can be."""
 
 from __future__ import annotations
 
@@ -288,14 +288,6 @@ class Integers:
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
-    """A function by cases: expressions, each with the numbers that it holds for. The first that holds counts."""
-
-    pieces: tuple[tuple[Node, Reals | Integers], ...]
-    letter: str
-
-
-@dataclass(frozen=True, slots=True)
 class Amount:
     """A number of a unit, which is `factor` times the product of powers of base units; 2 h 15 min has two parts."""
 
@@ -325,9 +317,7 @@ class Choice:
     value: Value
 
 
-Value = (
-    Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Cases | Amount | Literal | Choice
-)
+Value = Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Amount | Literal | Choice
 EMPTY = Reals(())
 MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}  # a relation read from its right side
 ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
