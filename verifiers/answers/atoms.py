@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.values import (
-    BOUND,
     INFINITY,
     PI,
     TEN,
@@ -20,9 +19,7 @@ from verifiers.answers.values import (
     names,
     negate,
     number,
-    replace_symbols,
     symbol,
-    with_letter_i,
 )
 
 END = Token("end", "")
@@ -231,25 +228,6 @@ class Atoms:
         node = Node("log", (argument, base)) if base is not None else Node("unknownlog", (argument,))
         return node if exponent is None else Node("power", (node, exponent))
 
-    def series(self, op: str) -> Node:
-        r"""`\sum_{k=1}^{n} k^2`, whose terms are the product that follows; UnreadableError without another letter.
-
-        Sums of numbers are arithmetic that is not carried out: other layers decide on them.
-        """
-        self.expect("_")
-        self.expect("{")
-        letter = self.next()
-        self.expect("=")
-        low = self.sum()
-        self.expect("}")
-        self.expect("^")
-        high, body, index = self.argument(), self.product(), f"{BOUND}{letter.text}"
-        body = with_letter_i(body) if letter.text == "i" else body
-        node = Node(op, (replace_symbols(body, {letter.text: symbol(index)}), low, high), index)
-        if letter.kind != "letter" or not names(node):
-            raise UnreadableError("an index, or a sum of numbers")
-        return node
-
     def _named_function(self, name: str) -> Node:
         exponent = None
         if self.here.is_sign("^") and not self.is_degree():
@@ -316,8 +294,6 @@ _ATOMS: dict[str, Callable[[Atoms, Token], Node]] = {
 _READERS: dict[str, Callable[[Atoms], Node]] = {
     "frac": Atoms.fraction,
     "binom": Atoms.binomial,
-    "sum": lambda parser: parser.series("sum"),
-    "product": lambda parser: parser.series("product"),
     "sqrt": Atoms.root,
     "cbrt": lambda parser: parser.root(3),
     "log": Atoms.logarithm,

@@ -11,7 +11,7 @@ from verifiers.answers.comparison import divides_by_zero
 from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.families import argument_of, letters_in, listed_rows, rows_of
-from verifiers.answers.integers import DOMAINS, LETTERS, both, integer_class, with_dots
+from verifiers.answers.integers import DOMAINS, LETTERS, both, integer_class
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import complement, intersection
 from verifiers.answers.syntax import (
@@ -45,7 +45,6 @@ from verifiers.answers.values import (
     bare,
     is_infinite,
     names,
-    nodes_of,
     number,
     replace_symbols,
 )
@@ -353,7 +352,4 @@ def _range(tokens: Tokens) -> Domain:
     values = [rational(node) for node in nodes]
     if dots == [len(parts) - 1] and values[0] is not None and values == [values[0] + k for k in range(len(values))]:
         return Domain(least=int(values[0]))
-    listed = with_dots(parts)
-    if not isinstance(listed, Collection) or (whole := nodes_of(listed.items)) is None:
-        raise UnreadableError("values of a letter")
-    return Domain(values=tuple(whole))
+    raise UnreadableError("values of a letter")

@@ -26,9 +26,9 @@ from verifiers.answers.values import (
     Expression,
     Family,
     Integers,
-    Literal,
     Named,
     Node,
+    Numeral,
     Reals,
     Relation,
     Result,
@@ -300,8 +300,8 @@ def _equal_sets(gold: Reals, answer: Reals) -> Result:
 def _equal_types(gold: Value, answer: Value) -> Result:
     """The result for values of different types."""
     kinds = {type(gold), type(answer)}
-    if Literal in kinds:
-        return _equal_literals(gold, answer)
+    if Numeral in kinds:
+        return _without_base(gold, answer)
     if Amount in kinds:
         return equal_amounts(gold, answer)
     if Relation in kinds:
@@ -321,19 +321,13 @@ def _equal_types(gold: Value, answer: Value) -> Result:
     return False if Collection in kinds and Expression in kinds else None
 
 
-def _equal_literals(gold: Value, answer: Value) -> Result:
-    """A numeral with a base may leave its base out."""
-    literal, other = (gold, answer) if isinstance(gold, Literal) else (answer, gold)
-    assert isinstance(literal, Literal)
-    nodes = nodes_of(other.items) if isinstance(other, Collection) and other.brackets == "time" else None
-    if literal.kind == "time" and nodes and len(nodes) == 2:  # of 24 hours
-        hour, minute = (int(node.value) for node in nodes)
-        return literal.parts == (hour % 12 or 12, minute, "am" if hour < 12 else "pm")
-    if not isinstance(other, Expression):
+def _without_base(gold: Value, answer: Value) -> Result:
+    """A numeral beside a number: the gold's base may be left out, and an answer's base of 10."""
+    numeral, other = (gold, answer) if isinstance(gold, Numeral) else (answer, gold)
+    if not isinstance(numeral, Numeral) or not isinstance(other, Expression):
         return None
-    if literal.kind == "base" and (literal is gold or literal.parts[1] == 10):
-        return _digits_of(other.node) == literal.parts[0] or None
-    return None
+    is_plain = numeral is gold or numeral.base == 10
+    return True if is_plain and _digits_of(other.node) == numeral.digits else None
 
 
 def _digits_of(node: Node) -> str:
@@ -351,5 +345,5 @@ _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
     Space: equal_spaces,
     Integers: equal_integers,
     Amount: equal_amounts,
-    Literal: lambda gold, answer: gold == answer,
+    Numeral: lambda gold, answer: gold == answer,
 }

@@ -131,7 +131,7 @@ def value_text(value: Value) -> str:
             return f"{expression_text(node)} times {factor} {'·'.join(f'{name}^{power}' for name, power in powers)}"
         case Choice(letter=letter, value=inner):
             return f"choice {letter}: {value_text(inner)}"
-    return f"{value.kind} {', '.join(map(str, value.parts))}"
+    return f"{value.digits} in base {value.base}"
 
 
 def _rows(rows: tuple[tuple[Node, ...], ...]) -> str:

@@ -17,7 +17,6 @@ from verifiers.answers.rationals import TooLargeError, rational
 from verifiers.answers.syntax import AND_OR, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, index_of
 from verifiers.answers.values import (
     Collection,
-    Expression,
     Family,
     Integers,
     Node,
@@ -40,7 +39,6 @@ CLASSES = ("even", "odd", "multiples", "powers", "squares", "cubes", "primes", "
 _MARKS: dict[str, int] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # behind a domain
 _NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each", "number", "numbers")
 _MIN_LIMIT, _MAX_LIMIT = 1_000, 40_000
-_MAX_LISTED = 60
 MEMBER = symbol("the member of a set of integers")
 
 
@@ -357,36 +355,3 @@ def _is_shifted(node: Node, shift: Node) -> bool:
     at = [rational(replace_symbols(node, dict.fromkeys(names(node), number(value)))) for value in (1, 5)]
     zero = rational(shift)
     return zero is not None and at == [zero + 1, zero + 5]
-
-
-# ------------------------------------------------------------------------------------------- members with dots
-
-
-def with_dots(parts: list[list[Token]]) -> Value:
-    r"""The members of `1, 2, 4, \ldots` or `2, 4, \ldots, 10` as a family or a set.
-
-    The members before the dots are an arithmetic or a geometric progression.
-    """
-    places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
-    values = [rational(expression(part)) for place, part in enumerate(parts) if place not in places]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not known:
-        raise UnreadableError("dots between other values")
-    if places == [len(parts) - 1]:
-        return family(_term(known), least=0)
-    steps = {after - before for before, after in pairwise(known[:-1])}
-    step = steps.pop() if len(steps) == 1 else Fraction(0)
-    size = (known[-1] - known[0]) / step + 1 if step else Fraction(0)
-    if places != [len(parts) - 2] or len(known) < 3 or size.denominator != 1 or not len(known) < size <= _MAX_LISTED:
-        raise UnreadableError("dots")
-    return Collection("set", tuple(Expression(number(known[0] + place * step)) for place in range(int(size))))
-
-
-def _term(values: list[Fraction]) -> Node:
-    """The term with index 0, 1, ... of a progression through at least three values."""
-    steps = [after - before for before, after in pairwise(values)]
-    if len(values) > 2 and len(set(steps)) == 1:
-        return add(number(values[0]), multiply(number(steps[0]), MEMBER))
-    if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
-        return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), MEMBER)))
-    raise UnreadableError("members of an unknown sequence")

@@ -18,16 +18,13 @@ from verifiers.answers.reals import as_reals, complement, condition, points
 from verifiers.answers.scalars import contradicts, is_rounding
 from verifiers.answers.syntax import (
     RELATIONS,
-    WORDS,
     Token,
     Tokens,
     UnreadableError,
     at_signs,
     cut,
-    has_sign,
     index_of,
     separator,
-    text_of,
 )
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.values import (
@@ -35,7 +32,6 @@ from verifiers.answers.values import (
     Expression,
     Family,
     Integers,
-    Literal,
     Named,
     Node,
     Reals,
@@ -274,25 +270,3 @@ def several_names(several: tuple[str, ...], value: Value) -> Value:
     if isinstance(value, Collection) and value.is_bare:
         return Collection("list", tuple(several_names(several, each) for each in value.items))
     raise UnreadableError("names for other values")
-
-
-def names_or_values(tokens: Tokens, statement: Statement) -> Value | None:
-    """Anna, Ben and Clara, in any order; `Ann: 12, Ben: 15`, "Ben has 15 and Ann has 12"; None for anything else."""
-    is_name = [token.kind == "word" and token.text not in WORDS for token in tokens]
-    if not any(is_name) and not has_sign(tokens, ":"):
-        return None
-    pieces = [piece for piece in cut(tokens, separator(", ; \\\\", "and or"))[0] if piece]
-    if len(pieces) > 1 and all(t.kind == "word" and t.text not in WORDS for piece in pieces for t in piece):
-        return Collection("list", tuple(Literal("words", (text_of(piece),)) for piece in pieces))
-    rows = [_name_and_value(piece) for piece in pieces]
-    if len(rows) < 2 or not all(rows):
-        return None
-    return Named(tuple(row[0] for row in rows if row), tuple(statement(row[1]) for row in rows if row))
-
-
-def _name_and_value(piece: list[Token]) -> tuple[str, list[Token]] | None:
-    is_word = piece[0].kind == "word" and piece[0].text not in WORDS
-    is_mark = len(piece) > 2 and (piece[1].is_sign(":", "=") or piece[1].is_word("has", "gets", "have", "is"))
-    if is_mark and (is_word or (piece[0].kind == "letter" and piece[1].is_sign(":"))):
-        return piece[0].text, piece[2:]
-    return (piece[0].text, piece[1:]) if is_word and len(piece) == 2 and piece[1].kind == "number" else None

@@ -12,7 +12,6 @@ from functools import reduce
 from itertools import permutations
 
 from verifiers.answers.conditions import split, under, without_arguments
-from verifiers.answers.expressions import name_of
 from verifiers.answers.families import letters_in, rows_of
 from verifiers.answers.integers import (
     both,
@@ -24,10 +23,9 @@ from verifiers.answers.integers import (
     has_class,
     integer_class,
     integers_of,
-    with_dots,
 )
 from verifiers.answers.reals import half_line, intersection, interval, points, union
-from verifiers.answers.relations import item, names_or_values, several_names
+from verifiers.answers.relations import item, several_names
 from verifiers.answers.syntax import (
     ALTERNATIVES,
     AND_OR,
@@ -96,8 +94,6 @@ def _spread(tokens: Tokens) -> Tokens:
 
 def listing(tokens: Tokens) -> Value:
     """The value of items joined by "or", ";", "," and "and"."""
-    if (named := names_or_values(tokens, statement)) is not None:
-        return named
     pieces, cuts = cut(tokens, ALTERNATIVES)
     pieces = [each for each in map(without_ends, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
@@ -120,10 +116,6 @@ def _conjunction(tokens: list[Token]) -> Value:
     pieces = [each for each in map(without_ends, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
         raise UnreadableError("no items")
-    if len(pieces) > 1 and any(len(each) == 1 and each[0].is_sign("…") for each in pieces):
-        sides, signs_ = cut(pieces[0], at_signs("="))  # n = 6, 12, 18, ...
-        is_named = len(signs_) == 1 and name_of(sides[0]) is not None
-        return with_dots([sides[1], *pieces[1:]] if is_named else pieces)
     values = [item(each, statement) for each in pieces]
     if len(values) == 1:
         return values[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from verifiers.answers.amounts import amount, has_unit, literal
+from verifiers.answers.amounts import amount, has_unit, hexadecimal
 from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.integers import (
     DOMAINS,
@@ -17,7 +17,6 @@ from verifiers.answers.integers import (
     family,
     integer_class,
     least_of,
-    with_dots,
 )
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
@@ -79,8 +78,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     return both_signs(expression(tokens))
 
 
-def _literal(tokens: Tokens, _statement: Statement) -> Value | None:
-    return literal(tokens)
+def _hexadecimal(tokens: Tokens, _statement: Statement) -> Value | None:
+    return hexadecimal(tokens)
 
 
 def _amount(tokens: Tokens, _statement: Statement) -> Value | None:
@@ -219,8 +218,6 @@ def _set(inside: list[Token], statement: Statement) -> Value:
     if marks and builder[0] and builder[-1]:
         return _set_builder(builder[0], inside[len(builder[0]) + 1 :], statement)
     parts = [part for part in cut(inside, AND_OR)[0] if part]
-    if any(len(part) == 1 and part[0].is_sign("…") for part in parts):
-        return with_dots(parts)
     items: list[Value] = []
     for part in parts:
         is_set = part[0].is_sign("\\{") and bracket_content(part) is not None
@@ -358,7 +355,7 @@ def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
 
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
-    _literal,
+    _hexadecimal,
     _both_tuples,
     _vector,
     _environment,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,6 @@ def symbol(name: str) -> Node:
 
 
 ZERO, ONE, TEN = number(0), number(1), number(10)
-BOUND = "§"  # before the name of the index of a sum or product
 PI, INFINITY, MINUS_INFINITY = Node("pi"), Node("infinity"), Node("neg", (Node("infinity"),))
 
 
@@ -69,7 +68,7 @@ def divide(left: Node, right: Node) -> Node:
 @lru_cache(maxsize=4096)
 def names(node: Node) -> frozenset[str]:
     """The free symbols of an expression."""
-    return frozenset(each.name for each in node.walk() if each.op == "symbol" and each.name[0] != BOUND)
+    return frozenset(each.name for each in node.walk() if each.op == "symbol")
 
 
 def replace_symbols(node: Node, values: dict[str, Node]) -> Node:
@@ -79,22 +78,6 @@ def replace_symbols(node: Node, values: dict[str, Node]) -> Node:
     if not node.args:
         return node
     return Node(node.op, tuple(replace_symbols(each, values) for each in node.args), node.name, node.value)
-
-
-def unfold(node: Node, bounds: Callable[[Node, Node], Iterable[int]]) -> Node:
-    """The tree with every sum and product between two integers written out.
-
-    `bounds` is the function from the two ends to the integers between them.
-    """
-    if not has(node, "sum", "product"):
-        return node
-    if node.op not in ("sum", "product"):
-        return Node(node.op, tuple(unfold(each, bounds) for each in node.args), node.name, node.value)
-    body, low, high = node.args
-    terms = [unfold(replace_symbols(body, {node.name: number(value)}), bounds) for value in bounds(low, high)]
-    if not terms:
-        return ZERO if node.op == "sum" else ONE
-    return add(*terms) if node.op == "sum" else multiply(*terms)
 
 
 def has(node: Node, *ops: str) -> bool:
@@ -299,14 +282,11 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
-    """What is equal only where all parts are.
+class Numeral:
+    """Digits with the base that they are read in: 1011_2."""
 
-    `kind`: base (digits, base), time (hour, minute, am or pm), words (the name of somebody).
-    """
-
-    kind: str
-    parts: tuple[Any, ...]
+    digits: str
+    base: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +297,7 @@ class Choice:
     value: Value
 
 
-Value = Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Amount | Literal | Choice
+Value = Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Amount | Numeral | Choice
 EMPTY = Reals(())
 MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}  # a relation read from its right side
 ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
