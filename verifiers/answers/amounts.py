@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
-from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, bracket_content, cut, nesting
+from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, bracket_content, cut, nesting, text_of
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount, Node, Numeral, add, is_numeral, multiply, names, number
 from verifiers.answers.words import changes_answer, changes_value, has_doubt, has_noun, in_words
@@ -24,6 +24,7 @@ _PREPOSITION_WORDS = (
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
+_HEXADECIMAL = frozenset("0123456789ABCDEF")
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 
@@ -148,15 +149,8 @@ def _number(tokens: list[Token]) -> Node | None:
         return None
 
 
-_PREFIXES = {"0X": 16, "0B": 2, "0O": 8}
-_BASES = {"hex": 16, "hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
-
-
 def numeral(tokens: Tokens) -> Numeral | None:
     r"""`1011_2`, `(2A7)_{16}`, "1011 in base 2", `1234_{\text{five}}`."""
-    rest = [token for token in tokens if not token.is_sign("(", ")")]
-    if len(rest) > 1 and rest[-1].is_word(*_BASES):  # 1011 in binary, 3A (hex)
-        tokens = [*rest[: -1 - rest[-2].is_word("in")], Token("word", "base", gap=True), rest[-1]]
     pieces, marks = cut(tokens, lambda token: token.is_sign("_") or token.is_word("base"))
     inside = None if marks else _last_bracket(tokens)
     if inside is not None and any(token.is_word("base") for token in inside):
@@ -172,17 +166,10 @@ def numeral(tokens: Tokens) -> Numeral | None:
 
 
 def hexadecimal(tokens: Tokens) -> Numeral | None:
-    """A numeral that its digits tell: 0x1A3, FF_{16}; None for anything else."""
-    if not tokens or tokens[0].kind not in ("number", "letter") or any(token.gap for token in tokens[1:]):
-        return None
-    texts = [token.text for token in tokens]
-    text = "".join(texts).upper()
-    if texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:  # FF_{16}
-        digits, base = "".join(texts[:-4]).upper(), int(texts[-2])
-        is_numeral = set(digits) <= set(_DIGITS[:base]) and not digits.isdigit()
-        return Numeral(digits, base) if is_numeral else None
-    base, digits = _PREFIXES.get(text[:2], 0), text[2:]
-    return Numeral(digits, base) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
+    """A numeral in base 16, 0x1A3, which is no product; None for anything else."""
+    text = text_of(tokens).upper()
+    is_one = text[:2] == "0X" and not any(token.gap for token in tokens)
+    return Numeral(text[2:], 16) if is_one and text[2:] and set(text[2:]) <= _HEXADECIMAL else None
 
 
 def _last_bracket(tokens: Tokens) -> list[Token] | None:
@@ -210,8 +197,5 @@ def _base(tokens: list[Token]) -> int:
     if len(rest) != 1:
         return 0
     word = rest[0].text
-    value = _BASES.get(word) or (int(word) if word.isdigit() and len(word) < 3 else in_words(word))
+    value = int(word) if word.isdigit() and len(word) < 3 else in_words(word)
     return value if value and 2 <= value <= 36 else 0
-
-
-_DIGITS = "0123456789ABCDEF"

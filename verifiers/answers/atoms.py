@@ -95,10 +95,6 @@ class Atoms:
             return _ATOMS[token.kind](self, token)
         if token.is_sign("∞"):
             return INFINITY
-        if token.is_sign("{") and self.take("}"):
-            return self.atom()  # the empty braces of {}^{10}C_3
-        if token.is_sign("^", "_"):
-            return self._combinations(self.argument())
         if token.is_sign(*GROUPS):
             return self._enclosed(GROUPS[token.text])
         if token.is_sign(*ROUNDED):
@@ -161,15 +157,6 @@ class Atoms:
         return _CONSTANTS.get(name) or symbol(name)
 
     # ----------------------------------------------------------------------------------------- combinations
-
-    def _combinations(self, above: Node) -> Node:
-        r"""`^{10}C_3` and `_{10}C_3`, from the letter on; with a P, the number of arrangements."""
-        letter = self.next()
-        if letter.text not in ("C", "P") or not self.take("_", "^"):
-            raise UnreadableError("an index in front")
-        below = self.argument()
-        node = Node("binomial", (above, below))
-        return node if letter.text == "C" else multiply(node, Node("factorial", (below,)))
 
     def _chosen(self) -> Node | None:
         """`C_{10}^{3}` with two natural numbers, `C_{2n}^n`; None for another index."""
@@ -256,22 +243,13 @@ class Atoms:
             if self.here.kind == "number":
                 raise UnreadableError("two numbers")
             factors.append(self.power())
-        if self.here.is_sign("/", "(") and not (self._is_quotient_of_functions() or self._is_factor_with_function()):
+        if self.here.is_sign("/", "(") and not self._is_quotient_of_functions():
             raise UnreadableError("where does the argument end?")
         return factors[0] if len(factors) == 1 else multiply(*factors)
 
     def _continues_argument(self) -> bool:
         is_function = self.here.kind == "function" and self.here.text in ("frac", "sqrt")
         return is_function or self.here.kind in ("number", "letter", "vulgar")
-
-    def _is_factor_with_function(self) -> bool:
-        r"""Whether a bracket behind a letter holds a function, as in `\cos x(1 + \cos x)`: then it is a factor."""
-        depth = 0
-        for token in self.tokens[self.at :] if self.last.kind == "letter" else ():
-            depth += token.is_sign("(") - token.is_sign(")")
-            if depth == 0 or (token.kind == "function" and token.text in _TRIGONOMETRIC):
-                return depth > 0
-        return False
 
     def _is_quotient_of_functions(self) -> bool:
         after = self.ahead()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from verifiers.answers.coerce import PARAMETERS, as_ratio, coerce, opened, without_names
+from verifiers.answers.coerce import PARAMETERS, coerce, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families, equal_spaces
 from verifiers.answers.integers import equal_integers
@@ -60,9 +60,6 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Choice) or isinstance(answer, Choice):
         return _equal_choices(gold, answer)
     gold, answer = plain(gold), plain(answer)
-    gold, answer = as_ratio(gold, answer), as_ratio(answer, gold)
-    if isinstance(answer, Collection) and answer.is_plain_tuple:
-        gold = opened(gold)
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):

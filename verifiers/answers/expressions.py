@@ -191,10 +191,7 @@ class Parser(Atoms):
 
     def postfix(self, node: Node) -> Node:
         while True:
-            if self.here.is_sign("!") and self.ahead().is_sign("!") and not self.ahead(2).is_sign("!"):
-                self.at += 1
-                node = Node("doublefactorial", (node,))
-            elif self.here.is_sign("!") and not self.ahead().is_sign("!"):
+            if self.here.is_sign("!") and not self.ahead().is_sign("!"):
                 node = Node("factorial", (node,))
             elif self.here.is_sign("%"):
                 node = Node("percent", (node,))

@@ -2,12 +2,10 @@ r"""Sets of reals as sorted disjoint intervals: conditions on a letter, union, i
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cmp_to_key
 
-from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.evaluation import approximation, sign
-from verifiers.answers.rationals import NoValueError, TooLargeError, rational
+from verifiers.answers.evaluation import sign
+from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.values import (
     ALL_REALS,
@@ -21,14 +19,10 @@ from verifiers.answers.values import (
     Node,
     Reals,
     Value,
-    divide,
-    has,
     is_infinite,
     names,
     negate,
     nodes_of,
-    number,
-    replace_symbols,
     subtract,
 )
 
@@ -135,9 +129,9 @@ def equal_reals(gold: Reals, answer: Reals) -> bool:
 
 
 def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
-    """The set of `a < x ≤ b`, `1 ≤ 2x < 4`, `|x - 1| < 3` or `x ≠ 2`, for one letter.
+    """The set of `a < x ≤ b`, `|x| < 3` or `x ≠ 2`, for one letter.
 
-    None where it is to be solved (`2x + 1 ≥ 5`, `x^2 < 9`), or no number fulfils it.
+    None where it is to be solved (`2x + 1 ≥ 5`), or no number fulfils it.
     """
     letters = frozenset().union(*map(names, sides))
     is_turned = len(sides) > 2 and {"<", "≤"} & {*signs} and {">", "≥"} & {*signs}
@@ -146,41 +140,22 @@ def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
     result = ALL_REALS
     for left, sign_, right in zip(sides, signs, sides[1:], strict=False):
         sign_, side, bound = (sign_, left, right) if names(left) else (MIRROR[sign_], right, left)
-        is_absolute = side.op == "absolute"
-        if names(bound) or not names(side) or (has(side, "add") and not is_absolute):
+        is_absolute = side.op == "absolute" and side.args[0].op == "symbol"
+        if names(bound) or not (is_absolute or side.op == "symbol"):
             return None
-        part = _absolute(side.args[0], sign_, bound) if is_absolute else _linear(side, sign_, bound)
+        part = _absolute(sign_, bound) if is_absolute else _bounded(sign_, bound)
         if part is None:
             return None
         result = intersection(result, part)
     return Reals(result.intervals, next(iter(letters))) if result.intervals else None
 
 
-def _absolute(inner: Node, sign_: str, bound: Node) -> Reals | None:
-    """The numbers whose absolute value stands in a relation to a bound."""
+def _absolute(sign_: str, bound: Node) -> Reals | None:
+    """The numbers whose absolute value stands in a relation to a bound; None for a bound that says nothing."""
     if is_infinite(bound) or order(bound, ZERO) < 0:
         return None
-    one, other = _linear(inner, sign_, bound), _linear(inner, MIRROR[sign_], negate(bound))
-    if one is None or other is None:
-        return None
+    one, other = _bounded(sign_, bound), _bounded(MIRROR[sign_], negate(bound))
     return union(one, other) if sign_ in ">≥=" else intersection(one, other)
-
-
-def _linear(side: Node, sign_: str, bound: Node) -> Reals | None:
-    """The numbers for which a linear expression of one letter stands in a relation to a bound; None for another one."""
-    if side.op == "symbol":
-        return _bounded(sign_, bound)
-    at = [replace_symbols(side, dict.fromkeys(names(side), number(value))) for value in (0, 1, 5)]
-    value = approximation(subtract(at[1], at[0]))
-    slope = Fraction(0) if isinstance(value, complex) else Fraction(value).limit_denominator(1_000)
-    steps = ((at[1], slope), (at[2], 5 * slope))
-    if not slope or not all(equal_expressions(subtract(end, at[0]), number(step)) is True for end, step in steps):
-        return None
-    if is_infinite(bound):
-        return None
-    root = divide(subtract(bound, at[0]), number(slope))
-    known = rational(root)
-    return _bounded(sign_ if slope > 0 else MIRROR[sign_], root if known is None else number(known))
 
 
 def _bounded(sign_: str, bound: Node) -> Reals:

@@ -37,7 +37,6 @@ from verifiers.answers.values import (
     Reals,
     Relation,
     Value,
-    divide,
     listed,
     names,
     signs,
@@ -65,8 +64,6 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _one_sided(sides, texts)
     if "≈" in texts:
         return _approximate(sides, texts, statement)
-    if texts == ["↦"]:
-        return _mapping(sides[0], sides[1])
     if texts in (["∈"], ["∉"]):
         return _member(sides[0], sides[1], statement, is_member=texts == ["∈"])
     if set(texts) <= {"=", "≡"}:
@@ -108,15 +105,6 @@ def _within_class(left: list[Token], texts: list[str], sides: list[list[Token]],
     if members is None or not isinstance(bound, Reals | Integers | Family):
         raise UnreadableError("bounds of other integers")
     return both(members, replace(bound, name="n") if isinstance(bound, Reals) else bound)
-
-
-def _mapping(left: Tokens, right: Tokens) -> Value:
-    """f: x ↦ 2x + 1, and x ↦ 2x + 1 without a name."""
-    parts, colons = cut(left, at_signs(":"))
-    letters = [name_of(part) or "" for part in parts]
-    if len(colons) > 1 or "" in letters:
-        raise UnreadableError("a mapping of something else")
-    return Named((letters[0] if colons else "",), (Expression(expression(right)),), letters[-1])
 
 
 def _rounded(tokens: Tokens) -> Value:
@@ -235,7 +223,7 @@ def _named(left: Tokens, value: Value) -> Value:
     if not names(node) and is_quantity(left):
         return Named((long_name_of(left),), (value,))
     try:
-        relation = Relation(("=",), (_quotient_of_lengths(left) or expression(left), node))
+        relation = Relation(("=",), (expression(left), node))
     except UnreadableError:
         if names(node):
             raise
@@ -252,15 +240,6 @@ def _named_structure(left: Tokens, value: Value) -> Value:
     if kind not in ("matrix", "ratio"):
         raise UnreadableError("an equation of other values")
     return Named((long_name_of(left),), (value,))
-
-
-def _quotient_of_lengths(tokens: Tokens) -> Node | None:
-    """AP/PB with both letters of each length in it; None for another expression."""
-    sides, slashes = cut(tokens, at_signs("/"))
-    are_lengths = len(slashes) == 1 and all(
-        len(side) == 2 and all(token.kind == "letter" and token.text.isupper() for token in side) for side in sides
-    )
-    return divide(*map(expression, sides)) if are_lengths else None
 
 
 def several_names(several: tuple[str, ...], value: Value) -> Value:

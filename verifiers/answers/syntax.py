@@ -183,7 +183,7 @@ def at_signs(*signs: str) -> Test:
 CONDITIONS = separator("such ∀", "where if")
 ALTERNATIVES = separator("; \\\\", "or")
 CONJUNCTIONS = separator(",", "and")
-RELATIONS = separator("= < > ≤ ≥ ≠ ∈ ∉ ≈ ≡ ≢ ↦ ∥ ⊥")
+RELATIONS = separator("= < > ≤ ≥ ≠ ∈ ∉ ≈ ≡ ≢")
 SET_OPERATIONS = separator("∪ ∩ ∖")
 COMMAS = separator(", ;")
 AND_OR = separator(", ;", "and or")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 from verifiers.answers.amounts import amount, has_unit, hexadecimal
 from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.integers import (
     DOMAINS,
-    MEMBER,
     both,
     difference,
     either,
-    family,
     integer_class,
-    least_of,
 )
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
@@ -31,7 +27,6 @@ from verifiers.answers.syntax import (
     at_signs,
     bracket_content,
     cut,
-    index_of,
     is_tuple,
     without_ends,
 )
@@ -48,9 +43,6 @@ from verifiers.answers.values import (
     bare,
     listed,
     multiply,
-    names,
-    negate,
-    nodes_of,
     number,
     signs,
 )
@@ -76,10 +68,6 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         if (value := reading(tokens, statement)) is not None:
             return value
     return both_signs(expression(tokens))
-
-
-def _hexadecimal(tokens: Tokens, _statement: Statement) -> Value | None:
-    return hexadecimal(tokens)
 
 
 def _amount(tokens: Tokens, _statement: Statement) -> Value | None:
@@ -327,39 +315,12 @@ def _vector(tokens: Tokens, statement: Statement) -> Value | None:
     return vector(tokens)
 
 
-def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
-    """±(1, 2) as the two tuples."""
-    if not tokens[0].is_sign("±") or not is_tuple(tokens[1:]):
-        return None
-    value = term(tokens[1:], statement)
-    nodes = nodes_of(value.items) if isinstance(value, Collection) else None
-    if nodes is None or not isinstance(value, Collection):
-        raise UnreadableError("both signs of something else")
-    return Collection("list", (value, replace(value, items=tuple(Expression(negate(node)) for node in nodes))))
-
-
-def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
-    """A class of integers, also with a factor: 2ℤ, πℤ."""
-    place = index_of(tokens, at_signs(*DOMAINS)) or 0
-    node = (
-        expression(tokens[:place])
-        if place and tokens[0].kind in ("number", "letter") and not tokens[place].gap
-        else None
-    )
-    if node is not None and not names(node):
-        least, rest = least_of(tokens[place], list(tokens[place + 1 :]))
-        if not rest:
-            return family(multiply(node, MEMBER), least=least)
-    return integer_class(tokens)
-
-
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
-    _hexadecimal,
-    _both_tuples,
     _vector,
     _environment,
-    _integers,
+    lambda tokens, _: hexadecimal(tokens),
+    lambda tokens, _: integer_class(tokens),
     _amount,
     _ratio,
     _point,

