@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
-from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, bracket_content, cut, nesting, text_of
+from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, bracket_content, cut, nesting
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount, Node, Numeral, add, is_numeral, multiply, names, number
 from verifiers.answers.words import changes_answer, changes_value, has_doubt, has_noun, in_words
@@ -24,7 +24,7 @@ _PREPOSITION_WORDS = (
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
-_HEXADECIMAL = frozenset("0123456789ABCDEF")
+_DIGITS = "0123456789ABCDEF"
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 
@@ -165,11 +165,19 @@ def numeral(tokens: Tokens) -> Numeral | None:
     return Numeral(minus + digits, base) if digits and base else None
 
 
-def hexadecimal(tokens: Tokens) -> Numeral | None:
-    """A numeral in base 16, 0x1A3, which is no product; None for anything else."""
-    text = text_of(tokens).upper()
-    is_one = text[:2] == "0X" and not any(token.gap for token in tokens)
-    return Numeral(text[2:], 16) if is_one and text[2:] and set(text[2:]) <= _HEXADECIMAL else None
+def numeral_with_letters(tokens: Tokens) -> Numeral | None:
+    """A numeral in base 12 or 16 that its letters tell, FF_{16} or 0x1A3, and that is no product; None for others."""
+    texts = [token.text for token in tokens]
+    text, base = "".join(texts).upper(), 16
+    is_prefixed = text[:2] == "0X"
+    if is_prefixed:
+        digits = text[2:]
+    elif texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:
+        digits, base = "".join(texts[:-4]).upper(), int(texts[-2])
+    else:
+        return None
+    is_numeral = set(digits) <= set(_DIGITS[:base]) and not any(token.gap for token in tokens[1:])
+    return Numeral(digits, base) if digits and is_numeral and (is_prefixed or not digits.isdigit()) else None
 
 
 def _last_bracket(tokens: Tokens) -> list[Token] | None:

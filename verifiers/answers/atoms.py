@@ -243,13 +243,22 @@ class Atoms:
             if self.here.kind == "number":
                 raise UnreadableError("two numbers")
             factors.append(self.power())
-        if self.here.is_sign("/", "(") and not self._is_quotient_of_functions():
+        if self.here.is_sign("/", "(") and not (self._is_quotient_of_functions() or self._is_factor_with_function()):
             raise UnreadableError("where does the argument end?")
         return factors[0] if len(factors) == 1 else multiply(*factors)
 
     def _continues_argument(self) -> bool:
         is_function = self.here.kind == "function" and self.here.text in ("frac", "sqrt")
         return is_function or self.here.kind in ("number", "letter", "vulgar")
+
+    def _is_factor_with_function(self) -> bool:
+        r"""Whether a bracket behind a letter holds a function, as in `\cos x(1 + \cos x)`: then it is a factor."""
+        depth = 0
+        for token in self.tokens[self.at :] if self.last.kind == "letter" else ():
+            depth += token.is_sign("(") - token.is_sign(")")
+            if depth == 0 or (token.kind == "function" and token.text in _TRIGONOMETRIC):
+                return depth > 0
+        return False
 
     def _is_quotient_of_functions(self) -> bool:
         after = self.ahead()

@@ -242,7 +242,8 @@ def _under(value: Value, other: Value) -> Value:
     node = value.node if isinstance(value, Expression) else None
     if node is not None and node.op == "symbol" and isinstance(other, Integers | Family):
         return other  # n such that 3 ∤ n
-    if isinstance(value, Integers | Family) or isinstance(other, Integers | Family):
+    are_sets = all(isinstance(each, Integers | Family | Reals) for each in (value, other))
+    if are_sets and not (isinstance(value, Reals) and isinstance(other, Reals)):
         return both(value, other)
     if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
         return replace(intersection(value, other), name=other.name)

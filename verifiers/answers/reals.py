@@ -140,6 +140,8 @@ def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
     result = ALL_REALS
     for left, sign_, right in zip(sides, signs, sides[1:], strict=False):
         sign_, side, bound = (sign_, left, right) if names(left) else (MIRROR[sign_], right, left)
+        if side.op == "neg":  # -x > -2
+            sign_, side, bound = MIRROR[sign_], negate(side), negate(bound)
         is_absolute = side.op == "absolute" and side.args[0].op == "symbol"
         if names(bound) or not (is_absolute or side.op == "symbol"):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from verifiers.answers.amounts import amount, has_unit, hexadecimal
+from verifiers.answers.amounts import amount, has_unit, numeral_with_letters
 from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.integers import (
     DOMAINS,
@@ -319,7 +319,7 @@ _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
     _vector,
     _environment,
-    lambda tokens, _: hexadecimal(tokens),
+    lambda tokens, _: numeral_with_letters(tokens),
     lambda tokens, _: integer_class(tokens),
     _amount,
     _ratio,
