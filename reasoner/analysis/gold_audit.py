@@ -15,7 +15,6 @@ from reasoner.rollouts.dataset import NO_ANSWER
 from verifiers import VerifierPool
 from verifiers.answers.explanation import value_text
 from verifiers.answers.layer import compare, letter_of, read
-from verifiers.answers.values import Literal
 from verifiers.limits import too_big
 from verifiers.maths import answer_part
 from verifiers.questions import question_of
@@ -61,7 +60,7 @@ def gold_findings(problem: Problem) -> Iterator[tuple[str, str]]:
         yield "unread", reason
         return
     value = read(answer_part(gold))
-    if value is None or (isinstance(value, Literal) and value.kind == "words"):
+    if value is None:
         if _WORD.fullmatch(gold.strip("$")) is None:
             yield "unread", "not read by the grammar"
         return

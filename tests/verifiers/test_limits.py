@@ -22,8 +22,7 @@ def test_text_beyond_a_size_limit_is_refused_with_reason(text: str, reason: str)
 @pytest.mark.parametrize(
     "text",
     ["9**9**9", "9^9^9", "9^{9^9}", "9^{9^{9^9}}", "2^{10^{5}}", "x^{99999}", "2^(-99999)", "(10!)!", "10!!", "9999!",
-     "(9999)!", r"\binom{99999}{2}", "2^{3^{4^{5}}}", "((2)^{9})^{9999}",
-     r"\sum_{i=1}^{99}\sum_{j=1}^{99}\sum_{k=1}^{99}ijk"],
+     "(9999)!", r"\binom{99999}{2}", "2^{3^{4^{5}}}", "((2)^{9})^{9999}"],
 )  # fmt: skip
 def test_costly_expressions_are_refused(text: str) -> None:
     assert too_costly(canonical(text)) != ""

@@ -17,7 +17,7 @@ from tests.fixtures.processes import is_alive, wait_until_gone
 from verifiers import RewardWeights, Verdict, VerifierPool
 from verifiers.worker_process import WorkerProcess
 
-ENDLESS = r"x+\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
+ENDLESS = r"x+\int_{1}^{9999}\frac{\sin(t^{2})}{\cos(t)+\sqrt{t}+\sqrt{t+\sqrt{t+\sqrt{t}}}}dt"
 
 
 def problem(answer: str, verifier: str = "maths") -> Problem:

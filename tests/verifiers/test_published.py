@@ -3,8 +3,6 @@
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from verifiers.maths import equivalent
 
 HERE = Path(__file__).parent
@@ -24,15 +22,9 @@ def cases() -> list[tuple[str, str, bool, str]]:
     return rows
 
 
-SLOW = "F_k F_{n-k-1}"  # many seconds of algebra, until a worker times out
-
-
-@pytest.mark.parametrize("is_slow", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_published_cases_agree_or_have_a_reason(is_slow: bool) -> None:
-    rows = [row for row in cases() if (SLOW in row[0]) == is_slow]
-    assert rows
+def test_published_cases_agree_or_have_a_reason() -> None:
     differing = []
-    for gold, answer, is_correct, reason in rows:
+    for gold, answer, is_correct, reason in cases():
         if bool(equivalent(gold, answer)) is not (is_correct != bool(reason)):
             differing.append((gold, answer, is_correct, reason))
     assert differing == []

@@ -1,8 +1,9 @@
 """Answers as Olympiads and models write them, by kind: right forms, and a near miss beside each.
 
 tests/verifiers/tables/KIND.jsonl holds the pairs, hostile.jsonl the answers that try to trick, flood or stall a grader.
-A pair with a question is graded with it. not_read_by_design.jsonl holds sentences: right ones that the rule of prose
-does not read, each with the part of the rule that excludes it, and wrong ones, which must never be correct.
+A pair with a question is graded with it. not_read_by_design.jsonl holds sentences, right ones that the rule of prose
+does not read, each with the part of the rule that excludes it, and wrong ones; and wrong answers beside golds in forms
+that are not read, such as functions by cases. A wrong one must never be correct.
 """
 
 import json

@@ -1,4 +1,4 @@
-r"""Numbers with units, `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`; numerals with a base, times of day."""
+r"""Numbers with units, `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`; numerals with a base."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
-from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, nesting
+from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, bracket_content, cut, nesting
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
-from verifiers.answers.values import Amount, Literal, Node, add, is_numeral, multiply, names, number
+from verifiers.answers.values import Amount, Node, Numeral, add, is_numeral, multiply, names, number
 from verifiers.answers.words import changes_answer, changes_value, has_doubt, has_noun, in_words
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
@@ -24,6 +24,7 @@ _PREPOSITION_WORDS = (
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
+_DIGITS = "0123456789ABCDEF"
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 
@@ -148,24 +149,8 @@ def _number(tokens: list[Token]) -> Node | None:
         return None
 
 
-_PREFIXES = {"0X": 16, "0B": 2, "0O": 8}
-_BASES = {"hex": 16, "hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
-
-
-def quantity(tokens: Tokens) -> Literal:
-    """The quantity that tokens are. UnreadableError for anything else."""
-    for function in (_numeral, _clock):
-        value = function(tokens)
-        if value is not None:
-            return value
-    raise UnreadableError("no quantity")
-
-
-def _numeral(tokens: Tokens) -> Literal | None:
+def numeral(tokens: Tokens) -> Numeral | None:
     r"""`1011_2`, `(2A7)_{16}`, "1011 in base 2", `1234_{\text{five}}`."""
-    rest = [token for token in tokens if not token.is_sign("(", ")")]
-    if len(rest) > 1 and rest[-1].is_word(*_BASES):  # 1011 in binary, 3A (hex)
-        tokens = [*rest[: -1 - rest[-2].is_word("in")], Token("word", "base", gap=True), rest[-1]]
     pieces, marks = cut(tokens, lambda token: token.is_sign("_") or token.is_word("base"))
     inside = None if marks else _last_bracket(tokens)
     if inside is not None and any(token.is_word("base") for token in inside):
@@ -177,21 +162,22 @@ def _numeral(tokens: Tokens) -> Literal | None:
         left = left[:-1]
     minus = "-" if left and left[0].is_sign("-") else ""
     digits, base = _digits(left[len(minus) :]), _base(right)
-    return Literal("base", (minus + digits, base)) if digits and base else None
+    return Numeral(minus + digits, base) if digits and base else None
 
 
-def literal(tokens: Tokens) -> Literal | None:
-    """A numeral that its digits tell: 0x1A3, FF_{16}; None for anything else."""
-    if not tokens or tokens[0].kind not in ("number", "letter") or any(token.gap for token in tokens[1:]):
-        return None
+def numeral_with_letters(tokens: Tokens) -> Numeral | None:
+    """A numeral in base 12 or 16 that its letters tell, FF_{16} or 0x1A3, and that is no product; None for others."""
     texts = [token.text for token in tokens]
-    text = "".join(texts).upper()
-    if texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:  # FF_{16}
+    text, base = "".join(texts).upper(), 16
+    is_prefixed = text[:2] == "0X"
+    if is_prefixed:
+        digits = text[2:]
+    elif texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:
         digits, base = "".join(texts[:-4]).upper(), int(texts[-2])
-        is_numeral = set(digits) <= set(_DIGITS[:base]) and not digits.isdigit()
-        return Literal("base", (digits, base)) if is_numeral else None
-    base, digits = _PREFIXES.get(text[:2], 0), text[2:]
-    return Literal("base", (digits, base)) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
+    else:
+        return None
+    is_numeral = set(digits) <= set(_DIGITS[:base]) and not any(token.gap for token in tokens[1:])
+    return Numeral(digits, base) if digits and is_numeral and (is_prefixed or not digits.isdigit()) else None
 
 
 def _last_bracket(tokens: Tokens) -> list[Token] | None:
@@ -219,26 +205,5 @@ def _base(tokens: list[Token]) -> int:
     if len(rest) != 1:
         return 0
     word = rest[0].text
-    value = _BASES.get(word) or (int(word) if word.isdigit() and len(word) < 3 else in_words(word))
+    value = int(word) if word.isdigit() and len(word) < 3 else in_words(word)
     return value if value and 2 <= value <= 36 else 0
-
-
-def _clock(tokens: Tokens) -> Literal | None:
-    """4:30 p.m., 16:05, 9 AM."""
-    pieces, colons = cut(tokens, at_signs(":"))
-    behind = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
-    numbers = [piece[0].text for piece in pieces if piece]
-    if (
-        behind not in ("am", "pm")
-        or len(colons) > 2
-        or len(numbers) != len(pieces)
-        or len(pieces[0]) > 1 + (not colons) * 9
-    ):
-        return None
-    if not all(text.isdigit() and len(text) <= 2 for text in numbers):
-        return None
-    hour_, minute_, second = (*map(int, numbers), 0, 0)[:3]
-    return Literal("time", (hour_, minute_, behind, *([second] if second else [])))
-
-
-_DIGITS = "0123456789ABCDEF"

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.values import (
-    BOUND,
     INFINITY,
     PI,
     TEN,
@@ -20,9 +19,7 @@ from verifiers.answers.values import (
     names,
     negate,
     number,
-    replace_symbols,
     symbol,
-    with_letter_i,
 )
 
 END = Token("end", "")
@@ -98,10 +95,6 @@ class Atoms:
             return _ATOMS[token.kind](self, token)
         if token.is_sign("∞"):
             return INFINITY
-        if token.is_sign("{") and self.take("}"):
-            return self.atom()  # the empty braces of {}^{10}C_3
-        if token.is_sign("^", "_"):
-            return self._combinations(self.argument())
         if token.is_sign(*GROUPS):
             return self._enclosed(GROUPS[token.text])
         if token.is_sign(*ROUNDED):
@@ -165,15 +158,6 @@ class Atoms:
 
     # ----------------------------------------------------------------------------------------- combinations
 
-    def _combinations(self, above: Node) -> Node:
-        r"""`^{10}C_3` and `_{10}C_3`, from the letter on; with a P, the number of arrangements."""
-        letter = self.next()
-        if letter.text not in ("C", "P") or not self.take("_", "^"):
-            raise UnreadableError("an index in front")
-        below = self.argument()
-        node = Node("binomial", (above, below))
-        return node if letter.text == "C" else multiply(node, Node("factorial", (below,)))
-
     def _chosen(self) -> Node | None:
         """`C_{10}^{3}` with two natural numbers, `C_{2n}^n`; None for another index."""
         start = self.at
@@ -230,25 +214,6 @@ class Atoms:
         argument = self._function_argument()
         node = Node("log", (argument, base)) if base is not None else Node("unknownlog", (argument,))
         return node if exponent is None else Node("power", (node, exponent))
-
-    def series(self, op: str) -> Node:
-        r"""`\sum_{k=1}^{n} k^2`, whose terms are the product that follows; UnreadableError without another letter.
-
-        Sums of numbers are arithmetic that is not carried out: other layers decide on them.
-        """
-        self.expect("_")
-        self.expect("{")
-        letter = self.next()
-        self.expect("=")
-        low = self.sum()
-        self.expect("}")
-        self.expect("^")
-        high, body, index = self.argument(), self.product(), f"{BOUND}{letter.text}"
-        body = with_letter_i(body) if letter.text == "i" else body
-        node = Node(op, (replace_symbols(body, {letter.text: symbol(index)}), low, high), index)
-        if letter.kind != "letter" or not names(node):
-            raise UnreadableError("an index, or a sum of numbers")
-        return node
 
     def _named_function(self, name: str) -> Node:
         exponent = None
@@ -316,8 +281,6 @@ _ATOMS: dict[str, Callable[[Atoms, Token], Node]] = {
 _READERS: dict[str, Callable[[Atoms], Node]] = {
     "frac": Atoms.fraction,
     "binom": Atoms.binomial,
-    "sum": lambda parser: parser.series("sum"),
-    "product": lambda parser: parser.series("product"),
     "sqrt": Atoms.root,
     "cbrt": lambda parser: parser.root(3),
     "log": Atoms.logarithm,

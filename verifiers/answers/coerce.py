@@ -7,12 +7,10 @@ from typing import Any
 
 from verifiers.answers.families import argument_of, beside_family, beside_formula, beside_space, letters_in, rows_of
 from verifiers.answers.integers import integers_of
-from verifiers.answers.reals import as_reals, condition, equal_reals, one_case
+from verifiers.answers.reals import as_reals, condition, equal_reals
 from verifiers.answers.values import (
     ALL_REALS,
-    ONE,
     ZERO,
-    Cases,
     Collection,
     Expression,
     Family,
@@ -23,7 +21,6 @@ from verifiers.answers.values import (
     Relation,
     Space,
     Value,
-    bare,
     is_infinite,
     names,
     replace_symbols,
@@ -48,26 +45,20 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
     return gold, answer
 
 
-def _cases(gold: Value, answer: Value) -> Pair | None:
-    one = one_case(gold, answer) if isinstance(answer, Cases) and not isinstance(gold, Cases) else gold
-    other = one_case(answer, gold) if isinstance(gold, Cases) and not isinstance(answer, Cases) else answer
-    return None if one is None or other is None else (one, other)
-
-
 def _spaces(gold: Value, answer: Value) -> Pair | None:
     """A formula beside a space, whose letters are its parameters: those of a gold only where these have no bounds.
 
     A number of letters alone has none, `2n` or S = 2n: "c for any constant c" is not it.
     """
     if isinstance(gold, Space):
-        space = None if isinstance(answer, Space) else beside_space(opened(answer), gold)
+        space = None if isinstance(answer, Space) else beside_space(answer, gold)
         return None if space is None else (gold, space)
     assert isinstance(answer, Space)
     if not all(equal_reals(reals, ALL_REALS) for _, reals in answer.parameters):
         return None
     if isinstance(gold, Expression):
         return (gold, Expression(*answer.items[0])) if len(answer.items) == 1 == len(answer.items[0]) else None
-    space = beside_space(opened(gold), answer)
+    space = beside_space(gold, answer)
     if space is None:
         return None
     letters = letters_in(space.items)
@@ -93,7 +84,7 @@ def _bounds_of_integers(gold: Value, answer: Value) -> Pair | None:
 
 def _beside_family(gold: Value, answer: Value) -> Pair | None:
     assert isinstance(gold, Family)
-    family = beside_family(opened(answer), gold)
+    family = beside_family(answer, gold)
     return None if family is None else (gold, family)
 
 
@@ -144,29 +135,6 @@ def bounds_of(relation: Relation) -> Reals | None:
     whole = symbol("an expression of several letters")
     reals = condition(tuple(whole if side is inside[0] else side for side in relation.sides), relation.signs)
     return None if reals is None else Reals(reals.intervals)
-
-
-def as_ratio(value: Value, other: Value) -> Value:
-    """AP/PB = 2/3 beside a ratio as AP:PB = 2/3 : 1; any other value as it is."""
-    item = bare(other)
-    if not isinstance(value, Relation) or not isinstance(item, Collection) or item.kind != "ratio":
-        return value
-    left, right = value.sides[0], value.sides[-1]
-    if value.signs != ("=",) or left.op != "div" or names(right) or len(names(left)) < 2:
-        return value
-    name = ":".join("".join(each.name for each in part.args or (part,)) for part in left.args)
-    return Named((name,), (Collection("ratio", (Expression(right), Expression(ONE))),))
-
-
-def opened(value: Value) -> Value:
-    """x = y = z, whose value is not said, as the tuple (t, t, t); any other value as it is."""
-    item = value.items[-1] if isinstance(value, Named) and value.items else value
-    if not isinstance(value, Named) or not isinstance(item, Expression) or item.node.op != "symbol" or value.argument:
-        return value
-    letters = {*value.names, item.node.name}
-    is_open = (value.is_chain or value.is_single) and len(letters) == len(value.names) + 1
-    item = Expression(symbol("t"))
-    return Collection("tuple", (item,) * len(letters), "()") if is_open and all(len(n) == 1 for n in letters) else value
 
 
 def link(value: Value) -> Value:
@@ -254,8 +222,6 @@ def _parts(value: Value) -> tuple[str, str, Value]:
 
 _FORMULA = (Expression, Collection, Named, Relation)
 _CONVERSIONS: tuple[tuple[Any, Any, Callable[[Value, Value], Pair | None]], ...] = (
-    (Cases, object, _cases),
-    (object, Cases, _cases),
     (Space, object, _spaces),
     (object, Space, _spaces),
     (Integers, object, _integers),

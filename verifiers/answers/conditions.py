@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import ceil
 
 from verifiers.answers.comparison import divides_by_zero
-from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.families import argument_of, letters_in, listed_rows, rows_of
-from verifiers.answers.integers import DOMAINS, LETTERS, both, integer_class, with_dots
-from verifiers.answers.rationals import NoValueError, TooLargeError, rational
+from verifiers.answers.integers import DOMAINS, LETTERS, both, integer_class
+from verifiers.answers.rationals import rational
 from verifiers.answers.reals import complement, intersection
 from verifiers.answers.syntax import (
     AND_OR,
@@ -37,7 +35,6 @@ from verifiers.answers.values import (
     Expression,
     Family,
     Integers,
-    Named,
     Node,
     Reals,
     Space,
@@ -45,7 +42,6 @@ from verifiers.answers.values import (
     bare,
     is_infinite,
     names,
-    nodes_of,
     number,
     replace_symbols,
 )
@@ -238,8 +234,7 @@ def _declaring(value: Value, domains: dict[str, Domain], argument: str) -> Value
     if argument:  # x^n for integers n, as its values at two numbers
         points = (number(3), number(7))
         rows = [tuple(replace_symbols(node, {argument: at}) for node in row for at in points) for row in rows]
-    name = value.names[0] if isinstance(value, Named) and value.is_single and len(value.names[0]) == 1 else ""
-    return Family(tuple(rows), tuple((letter, domain.least) for letter, domain in rest.items()), name)
+    return Family(tuple(rows), tuple((letter, domain.least) for letter, domain in rest.items()))
 
 
 def _under(value: Value, other: Value) -> Value:
@@ -247,7 +242,8 @@ def _under(value: Value, other: Value) -> Value:
     node = value.node if isinstance(value, Expression) else None
     if node is not None and node.op == "symbol" and isinstance(other, Integers | Family):
         return other  # n such that 3 ∤ n
-    if isinstance(value, Integers | Family) or isinstance(other, Integers | Family):
+    are_sets = all(isinstance(each, Integers | Family | Reals) for each in (value, other))
+    if are_sets and not (isinstance(value, Reals) and isinstance(other, Reals)):
         return both(value, other)
     if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
         return replace(intersection(value, other), name=other.name)
@@ -255,36 +251,15 @@ def _under(value: Value, other: Value) -> Value:
 
 
 def leaves_out_poles(value: Value, condition: Value) -> bool:
-    r"""Whether a condition only leaves out numbers without a value: `\frac{1}{x-1}, x \ne 1`, `\sqrt{x}, x ≥ 0`."""
+    r"""Whether a condition leaves out only numbers without a value: `\frac{1}{x-1}, x \ne 1`, f(x) = 1/x for x > 0."""
     item = bare(value)
     if not isinstance(item, Expression) or not isinstance(condition, Reals) or condition.name not in names(item.node):
         return False
     rest = complement(condition).intervals
     if argument_of(value) == condition.name and [p.high for p in rest] == [number(0)] and is_infinite(rest[0].low):
-        return True  # f(x) = 1/x for all x > 0
-    at = [
-        replace_symbols(item.node, {condition.name: point}) for part in rest for point in _samples(part.low, part.high)
-    ]
-    return bool(at) and all(divides_by_zero(node) or not _has_value(node) for node in at)
-
-
-def _samples(low: Node, high: Node) -> list[Node]:
-    """Some numbers in an interval."""
-    ends = [None if is_infinite(end) else rational(end) for end in (low, high)]
-    start = ends[0] if ends[0] is not None else (ends[1] or Fraction(0)) - 10
-    size = (ends[1] if ends[1] is not None else start + 10) - start
-    return [number(start + size * Fraction(share, 100)) for share in (3, 37, 61, 96)]
-
-
-def _has_value(node: Node) -> bool:
-    if names(node):
         return True
-    try:
-        run = Evaluation(60)
-        run.value(node)
-    except (NoValueError, TooLargeError):
-        return False
-    return run.is_real
+    at = [replace_symbols(item.node, {condition.name: part.low}) for part in rest if part.low == part.high]
+    return len(at) == len(rest) > 0 and all(map(divides_by_zero, at))
 
 
 def _declared(
@@ -353,7 +328,4 @@ def _range(tokens: Tokens) -> Domain:
     values = [rational(node) for node in nodes]
     if dots == [len(parts) - 1] and values[0] is not None and values == [values[0] + k for k in range(len(values))]:
         return Domain(least=int(values[0]))
-    listed = with_dots(parts)
-    if not isinstance(listed, Collection) or (whole := nodes_of(listed.items)) is None:
-        raise UnreadableError("values of a letter")
-    return Domain(values=tuple(whole))
+    raise UnreadableError("values of a letter")

@@ -9,27 +9,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from verifiers.answers.coerce import PARAMETERS, as_ratio, coerce, opened, without_names
+from verifiers.answers.coerce import PARAMETERS, coerce, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families, equal_spaces
 from verifiers.answers.integers import equal_integers
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reals import as_reals, equal_cases, equal_reals
+from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
 from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.values import (
     ALL_REALS,
     EMPTY,
     Amount,
-    Cases,
     Choice,
     Collection,
     Expression,
     Family,
     Integers,
-    Literal,
     Named,
     Node,
+    Numeral,
     Reals,
     Relation,
     Result,
@@ -61,9 +60,6 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Choice) or isinstance(answer, Choice):
         return _equal_choices(gold, answer)
     gold, answer = plain(gold), plain(answer)
-    gold, answer = as_ratio(gold, answer), as_ratio(answer, gold)
-    if isinstance(answer, Collection) and answer.is_plain_tuple:
-        gold = opened(gold)
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):
@@ -301,8 +297,8 @@ def _equal_sets(gold: Reals, answer: Reals) -> Result:
 def _equal_types(gold: Value, answer: Value) -> Result:
     """The result for values of different types."""
     kinds = {type(gold), type(answer)}
-    if Literal in kinds:
-        return _equal_literals(gold, answer)
+    if Numeral in kinds:
+        return _without_base(gold, answer)
     if Amount in kinds:
         return equal_amounts(gold, answer)
     if Relation in kinds:
@@ -322,19 +318,13 @@ def _equal_types(gold: Value, answer: Value) -> Result:
     return False if Collection in kinds and Expression in kinds else None
 
 
-def _equal_literals(gold: Value, answer: Value) -> Result:
-    """A numeral with a base may leave its base out."""
-    literal, other = (gold, answer) if isinstance(gold, Literal) else (answer, gold)
-    assert isinstance(literal, Literal)
-    nodes = nodes_of(other.items) if isinstance(other, Collection) and other.brackets == "time" else None
-    if literal.kind == "time" and nodes and len(nodes) == 2:  # of 24 hours
-        hour, minute = (int(node.value) for node in nodes)
-        return literal.parts == (hour % 12 or 12, minute, "am" if hour < 12 else "pm")
-    if not isinstance(other, Expression):
+def _without_base(gold: Value, answer: Value) -> Result:
+    """A numeral beside a number: the gold's base may be left out, and an answer's base of 10."""
+    numeral, other = (gold, answer) if isinstance(gold, Numeral) else (answer, gold)
+    if not isinstance(numeral, Numeral) or not isinstance(other, Expression):
         return None
-    if literal.kind == "base" and (literal is gold or literal.parts[1] == 10):
-        return _digits_of(other.node) == literal.parts[0] or None
-    return None
+    is_plain = numeral is gold or numeral.base == 10
+    return True if is_plain and _digits_of(other.node) == numeral.digits else None
 
 
 def _digits_of(node: Node) -> str:
@@ -351,7 +341,6 @@ _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
     Family: equal_families,
     Space: equal_spaces,
     Integers: equal_integers,
-    Cases: equal_cases,
     Amount: equal_amounts,
-    Literal: lambda gold, answer: gold == answer,
+    Numeral: lambda gold, answer: gold == answer,
 }

@@ -196,7 +196,7 @@ def _gamma(run: Evaluation, node: Node) -> Any:
     value = run.value(node.args[0])
     if abs(value) > 2_000:
         raise TooLargeError
-    return run.mp.gamma(value + 1) if node.op == "factorial" else run.mp.fac2(value)
+    return run.mp.gamma(value + 1)
 
 
 def _binomial(run: Evaluation, node: Node) -> Any:
@@ -240,7 +240,7 @@ _FUNCTIONS: dict[str, Callable[[Evaluation, Node], Any]] = {
     "degrees": lambda run, node: run.value(node.args[0]) * run.mp.pi / 180,
     "pi": lambda run, _node: +run.mp.pi, "e": lambda run, _node: run.mp.exp(1), "i": _positive_imaginary,
     "absolute": lambda run, node: abs(run.value(node.args[0])),
-    "ln": _logarithm, "log": _logarithm, "factorial": _gamma, "doublefactorial": _gamma, "binomial": _binomial,
+    "ln": _logarithm, "log": _logarithm, "factorial": _gamma, "binomial": _binomial,
     "cis": _cis,
     "floor": _rounding("floor"), "ceil": _rounding("ceil"),
     **{name: _plain(name) for name in _PLAIN_FUNCTIONS.split()},

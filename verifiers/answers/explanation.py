@@ -13,7 +13,6 @@ from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.values import (
     EMPTY,
     Amount,
-    Cases,
     Choice,
     Collection,
     Expression,
@@ -128,13 +127,11 @@ def value_text(value: Value) -> str:
         case Integers(members=members):
             near = sorted(members(30), key=lambda each: (abs(each), each))[:6]
             return f"set of integers {', '.join(map(str, near))}, ..."
-        case Cases(pieces=pieces, letter=letter):
-            return "cases " + "; ".join(f"{expression_text(node)} for {value_text(of)}" for node, of in pieces)
         case Amount(node=node, powers=powers, factor=factor):
             return f"{expression_text(node)} times {factor} {'·'.join(f'{name}^{power}' for name, power in powers)}"
         case Choice(letter=letter, value=inner):
             return f"choice {letter}: {value_text(inner)}"
-    return f"{value.kind} {', '.join(map(str, value.parts))}"
+    return f"{value.digits} in base {value.base}"
 
 
 def _rows(rows: tuple[tuple[Node, ...], ...]) -> str:

@@ -191,10 +191,7 @@ class Parser(Atoms):
 
     def postfix(self, node: Node) -> Node:
         while True:
-            if self.here.is_sign("!") and self.ahead().is_sign("!") and not self.ahead(2).is_sign("!"):
-                self.at += 1
-                node = Node("doublefactorial", (node,))
-            elif self.here.is_sign("!") and not self.ahead().is_sign("!"):
+            if self.here.is_sign("!") and not self.ahead().is_sign("!"):
                 node = Node("factorial", (node,))
             elif self.here.is_sign("%"):
                 node = Node("percent", (node,))
@@ -330,7 +327,7 @@ def is_quantity(left: Tokens) -> bool:
     is_bar = left[0].is_sign("|", "‖") and left[0] == left[-1]
     is_length = is_bar and len(left) == 4 and are_capitals(left[1:-1])
     is_norm = is_bar and left[0].text == "‖" and len(left) > 2
-    is_sum = left[0].kind == "function" and left[0].text in ("sum", "product")
+    is_sum = left[0].kind == "operator" and left[0].text in ("sum", "prod")
     is_count = left[0].is_sign("#") and len(left) > 1
     return is_rounded or is_count or is_length or is_norm or is_sum or is_ratio_of_angle(left)
 
@@ -341,7 +338,7 @@ def long_name_of(tokens: Tokens) -> str:
         return tokens[1].text + tokens[2].text  # |AB| is AB
     if is_ratio_of_angle(tokens):
         return "".join(token.text for token in tokens if not token.is_sign(*_AROUND_ANGLES))
-    if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
+    if tokens[0].kind == "operator":
         inside = bracket_content(tokens[1:])
         is_call = inside is not None and inside[0] == "(" and len(inside[1]) == 1  # det(A) is det A
         return "".join(token.text for token in ([tokens[0], *inside[1]] if inside and is_call else tokens))

@@ -99,29 +99,14 @@ def listed_rows(rows: list[Row]) -> Value:
 def beside_family(value: Value, target: Family) -> Family | None:
     """An answer with the letters of integers of a gold, or as many others, which need not be declared again.
 
-    b = a^2 is the pair (a, a^2). None for a letter alone.
+    None for a letter alone.
     """
     rows, letters = rows_of(value), sorted(letters_in(rows_of(value)))
-    item, name = bare(value), value.names[0] if isinstance(value, Named) and value.is_single else ""
     is_pair = any(len(row) > 1 for row in rows)
-    if isinstance(item, Expression) and name and len(target.items[0]) == 2 and len(name) == 1 == len(letters):
-        rows, is_pair = [_pair(name, item.node)], True
     is_letter = isinstance(value, Expression) and value.node.op == "symbol"
     if len(letters) != len(target.letters) or is_letter or (not is_pair and not LETTERS.issuperset(letters)):
         return None
     return Family(tuple(rows), tuple(zip(letters, (least for _, least in target.letters), strict=True)))
-
-
-def _pair(name: str, node: Node) -> Row:
-    """(a, a^2) for b = a^2, in the order of the letters."""
-    (letter,) = names(node)
-    return (symbol(letter), node) if letter < name else (node, symbol(letter))
-
-
-def as_pairs(value: Family) -> Family:
-    """b = a^2 for all integers a as the pairs (a, a^2); any other family as it is."""
-    is_named = value.name and len(value.items) == 1 == len(value.items[0]) == len(names(value.items[0][0]))
-    return Family((_pair(value.name, value.items[0][0]),), value.letters) if is_named else value
 
 
 def beside_formula(value: Family, target: Value) -> Value | None:
@@ -145,8 +130,6 @@ def beside_formula(value: Family, target: Value) -> Value | None:
 
 def equal_families(gold: Family, answer: Family) -> bool:
     """Whether each side's members for small integers are among the other's for larger ones."""
-    if any(len(row) == 2 for row in gold.items):
-        answer = as_pairs(answer)
     try:
         return _holds(gold, answer) and _holds(answer, gold)
     except (NoValueError, TooLargeError, OverflowError) as error:

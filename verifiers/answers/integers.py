@@ -6,6 +6,7 @@ Two sets are equal if they have the same members up to ten times the largest num
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -14,10 +15,19 @@ from operator import and_, or_, sub
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import TooLargeError, rational
-from verifiers.answers.syntax import AND_OR, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, index_of
+from verifiers.answers.syntax import (
+    AND_OR,
+    Token,
+    Tokens,
+    UnreadableError,
+    at_signs,
+    bracket_content,
+    cut,
+    index_of,
+    separator,
+)
 from verifiers.answers.values import (
     Collection,
-    Expression,
     Family,
     Integers,
     Node,
@@ -36,11 +46,11 @@ from verifiers.answers.values import (
 
 DOMAINS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # signs and their least members
 LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared
-CLASSES = ("even", "odd", "multiples", "powers", "squares", "cubes", "primes", "remainder")
+CLASSES = ("even", "odd", "multiples", "powers", "squares", "primes")
 _MARKS: dict[str, int] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # behind a domain
+_MOD = separator("", "mod")
 _NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each", "number", "numbers")
 _MIN_LIMIT, _MAX_LIMIT = 1_000, 40_000
-_MAX_LISTED = 60
 MEMBER = symbol("the member of a set of integers")
 
 
@@ -211,11 +221,7 @@ def integer_class(tokens: Tokens) -> Integers | Family | None:
             parts.append(Integers(whole.members, whole.size, natural))
         elif token.is_sign(*CLASSES):
             size = next((k for k, each in enumerate(rest) if each.is_sign(*DOMAINS, *CLASSES)), len(rest))
-            is_step = rest[:1] != [] and rest[0].is_sign("multiples") and token.is_sign("even", "odd")
-            if is_step:
-                parts.append(_of_class("multiples", rest[1:], step=2, start=token.text == "odd"))
-                rest = []
-            elif token.is_sign("even", "odd", "squares", "cubes") or (size == 1 and rest[0].kind == "letter"):
+            if token.is_sign("even", "odd", "squares", "primes") or (size == 1 and rest[0].kind == "letter"):
                 parts.append(_of_class(token.text, []))
             else:
                 parts.append(_of_class(token.text, rest[:size]))
@@ -243,68 +249,45 @@ def least_of(token: Token, rest: list[Token]) -> tuple[int | None, list[Token]]:
     return _MARKS[marks] if marks else DOMAINS[token.text], rest[end:]
 
 
-def _of_class(kind: str, behind: list[Token], step: int = 1, start: int = 0) -> Integers | Family:
+def _of_class(kind: str, behind: list[Token]) -> Integers | Family:
     """The members of a class: multiples of what is behind the word, and so on."""
     if kind in ("even", "odd"):
         return family(add(number(kind == "odd"), multiply(number(2), MEMBER)))
-    if kind in ("squares", "cubes"):
-        exponent = number(2 if kind == "squares" else 3)
-        whole = integers_of(family(Node("power", (MEMBER, exponent))))
-        assert whole is not None
-        return Integers(whole.members, whole.size, frozenset((0,)))
+    if kind == "squares":
+        return _may_leave_out(0, family(Node("power", (MEMBER, number(2)))))
     if kind == "primes":
-        power = int(behind[1].text) if len(behind) == 2 and behind[0].is_sign("^") and behind[1].text in "23" else 1
-        if behind and power == 1:
-            raise UnreadableError("other primes")
-        return Integers(lambda limit: frozenset(p**power for p in _primes(limit) if p**power <= limit))
-    if kind == "remainder":
-        parts, marks = cut(behind, at_signs("when divided"))
-        if len(marks) != 1:
-            raise UnreadableError("a remainder without a divisor")
-        residues = [node for part in cut(parts[0], AND_OR)[0] if part for node in (expression(part),)]
-        return family(*(add(node, multiply(expression(parts[1]), MEMBER)) for node in residues))
+        return Integers(_primes)
     node = expression(behind)
     value = None if names(node) else rational(node)
     if names(node) or (kind != "multiples" and (value is None or value.denominator != 1 or value < 2)):
         raise UnreadableError("another class")
     if kind == "powers":
-        whole = integers_of(family(Node("power", (node, MEMBER)), least=0))
-        assert whole is not None
-        return Integers(whole.members, whole.size, frozenset((1,)))
-    return family(multiply(node, add(number(start), multiply(number(step), MEMBER)) if step > 1 else MEMBER))
+        return _may_leave_out(1, family(Node("power", (node, MEMBER)), least=0))
+    return family(multiply(node, MEMBER))
+
+
+def _may_leave_out(member: int, value: Family) -> Integers:
+    """The members of a family, where one of them may be missing."""
+    whole = integers_of(value)
+    assert whole is not None
+    return replace(whole, optional=frozenset((member,)))
 
 
 # -------------------------------------------------------------------------------------- congruences and divisors
 
 
-def _is_mod(token: Token) -> bool:
-    return token.is_word("mod") or token.text == "mod"
-
-
 def congruence(tokens: Tokens) -> Integers | Family | None:
-    r"""The integers of `n \equiv 0, 1 \pmod 3`, `2 \pmod 7`, `n mod 4 = 1 or 2`; None for anything else."""
+    r"""The integers of `n \equiv 0, 1 \pmod 3` and `2 \pmod 7`; None for anything else."""
     pieces, marks = cut(tokens, AND_OR)
     rows: list[tuple[list[Token], list[Token]]] = []  # residue, modulus
     heads: list[tuple[list[Token], str]] = []
-    modulus: list[Token] = []
     for piece in pieces:
         sides, relations = cut(piece, at_signs("≡", "≢", "=", "∈"))
-        if len(relations) == 1:
-            left, place = sides[0], index_of(sides[0], _is_mod)
-            if place is not None:
-                left, modulus = left[:place], left[place + 1 :]
-            elif relations[0].text in "=∈":
-                return None
-            heads.append(([t for t in left if not t.is_word(*_NOISE)], "≢" if relations[0].text == "≢" else "≡"))
-            inside = bracket_content(sides[1]) if relations[0].text == "∈" else None
-            rows += [(part, modulus) for part in cut(inside[1], AND_OR)[0]] if inside else []
-            if inside:
-                continue
-            piece = sides[1]
+        if len(relations) == 1 and relations[0].text in "≡≢":
+            heads.append(([token for token in sides[0] if not token.is_word(*_NOISE)], relations[0].text))
         elif relations or not piece or has_class(piece):
             return None
-        residue, own = _split_modulus(piece)
-        rows.append((residue, own or modulus))
+        rows.append(_split_modulus(sides[-1]))
     for place in reversed(range(len(rows) - 1)):  # 0, 1 (mod 3): the modulus of the last one
         rows[place] = rows[place][0], rows[place][1] or rows[place + 1][1]
     is_both = any(mark.is_word("and") for mark in marks) and len({str(row[1]) for row in rows}) > 1
@@ -324,7 +307,7 @@ def congruence(tokens: Tokens) -> Integers | Family | None:
 
 def _split_modulus(piece: list[Token]) -> tuple[list[Token], list[Token]]:
     """The residue and the modulus of `3 (mod 7)` and `3 mod 7`; an empty modulus where there is none."""
-    place = index_of(piece, _is_mod)
+    place = index_of(piece, _MOD)
     if place is None:
         return piece, []
     inside = bracket_content(piece[place - 1 :]) if place else None
@@ -357,36 +340,3 @@ def _is_shifted(node: Node, shift: Node) -> bool:
     at = [rational(replace_symbols(node, dict.fromkeys(names(node), number(value)))) for value in (1, 5)]
     zero = rational(shift)
     return zero is not None and at == [zero + 1, zero + 5]
-
-
-# ------------------------------------------------------------------------------------------- members with dots
-
-
-def with_dots(parts: list[list[Token]]) -> Value:
-    r"""The members of `1, 2, 4, \ldots` or `2, 4, \ldots, 10` as a family or a set.
-
-    The members before the dots are an arithmetic or a geometric progression.
-    """
-    places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
-    values = [rational(expression(part)) for place, part in enumerate(parts) if place not in places]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not known:
-        raise UnreadableError("dots between other values")
-    if places == [len(parts) - 1]:
-        return family(_term(known), least=0)
-    steps = {after - before for before, after in pairwise(known[:-1])}
-    step = steps.pop() if len(steps) == 1 else Fraction(0)
-    size = (known[-1] - known[0]) / step + 1 if step else Fraction(0)
-    if places != [len(parts) - 2] or len(known) < 3 or size.denominator != 1 or not len(known) < size <= _MAX_LISTED:
-        raise UnreadableError("dots")
-    return Collection("set", tuple(Expression(number(known[0] + place * step)) for place in range(int(size))))
-
-
-def _term(values: list[Fraction]) -> Node:
-    """The term with index 0, 1, ... of a progression through at least three values."""
-    steps = [after - before for before, after in pairwise(values)]
-    if len(values) > 2 and len(set(steps)) == 1:
-        return add(number(values[0]), multiply(number(steps[0]), MEMBER))
-    if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
-        return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), MEMBER)))
-    raise UnreadableError("members of an unknown sequence")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 
-from verifiers.answers.amounts import amount, has_unit, number_of_things, quantity
+from verifiers.answers.amounts import amount, has_unit, number_of_things, numeral
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.phrases import drop_leads, join_words, rewrite
@@ -18,15 +18,14 @@ from verifiers.answers.tokens import tokenize
 from verifiers.answers.values import (
     EMPTY,
     Amount,
-    Cases,
     Choice,
     Collection,
     Expression,
     Family,
     Integers,
-    Literal,
     Named,
     Node,
+    Numeral,
     Reals,
     Relation,
     Space,
@@ -58,7 +57,7 @@ def words_of(text: str) -> tuple[Token, ...]:
 
 def read_tokens(tokens: Tokens) -> Value | None:
     """The typed value of tokens without the words that lead to them; None where the grammar does not read them."""
-    for reading in (_without_aside, _value, quantity, lambda each: number_of_things(number_in_front(each))):
+    for reading in (_without_aside, _value, numeral, lambda each: number_of_things(number_in_front(each))):
         try:
             if (value := reading(tokens)) is not None:
                 return value
@@ -149,8 +148,8 @@ _LAYERS: dict[type, str] = {
     Family: "family",
     Integers: "family",
     Space: "family",
-    Cases: "structure",
     Amount: "unit",
+    Numeral: "base",
     Choice: "choice",
 }
 _FOR_ALGEBRA = (Expression, Relation, Named)  # other kinds are never left to math-verify
@@ -218,9 +217,10 @@ def _tokens(text: str) -> tuple[Token, ...]:
 
 
 def _is_structure(tokens: tuple[Token, ...]) -> bool:
-    """Whether tokens are of a kind of value that algebra does not compare: a list, a set, a chain of equations."""
+    """Whether tokens are of a kind that algebra does not compare: a list, a set, a chain of equations, a sum."""
     is_chain = sum(token.is_sign("=") for token in tokens) > 1
-    return is_chain or any(token.is_sign(*_STRUCTURES) or token.text.startswith("begin ") for token in tokens)
+    is_sum = any(token.kind == "operator" and token.text in ("sum", "prod") for token in tokens)
+    return is_chain or is_sum or any(token.is_sign(*_STRUCTURES) or token.text.startswith("begin ") for token in tokens)
 
 
 def _has_index(tokens: tuple[Token, ...]) -> bool:
@@ -384,6 +384,4 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
 
 def layer_of(value: Value) -> str:
     value = bare(value)
-    if isinstance(value, Literal) or (isinstance(value, Collection) and value.kind == "ratio"):
-        return value.kind
-    return _LAYERS[type(value)]
+    return "ratio" if isinstance(value, Collection) and value.kind == "ratio" else _LAYERS[type(value)]

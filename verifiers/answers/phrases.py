@@ -13,8 +13,8 @@ from verifiers.answers.atoms import decimal
 from verifiers.answers.syntax import NUMBER_SETS, Token, UnreadableError, brackets
 from verifiers.answers.words import PARTS, in_words, number_at, number_tokens, times_scales
 
-# PHRASE => SIGNS. [one|other|] is one of several words, or none. A sign of two words has a line between them; w: is
-# a word, f: a function. Words in capitals are the groups below.
+# PHRASE => SIGNS. [one|other|] is one of several words, or none. w: is a word, f: a function. Words in capitals
+# are the groups below.
 _GROUPS = {
     "ALL": "|all|any|every|the|a|is a|are|is|must be a|must be|some",
     "THAT": "|is|are|that are|which are|that is|which is",
@@ -76,22 +76,13 @@ modulo => w:mod
 [for all|for any|for every|for some|for each|where|with|for|as] => w:where
 [ALL] [multiple of|multiples of|integer multiple of|integer multiples of|divisible by] => multiples
 [ALL] positive[| integer] [multiple|multiples] of => ℤ1 multiples
-[ALL] odd [multiple|multiples] of => odd multiples
-[|that|which] [|leave|leaves|leaving|with|have|has|give|gives] [|a|the] remainder[| of] => remainder
-[when divided by|upon division by|on division by|after division by|if divided by] => when_divided
 [ALL] [power|powers] of => powers
 [ALL] prime[NUMBERS] => primes
-[ALL] [square|squares] of [|a|all|the] prime[NUMBERS] => primes ^ 2
 [|there are|there exist|an] [infinitely many|infinite number of|infinite] => ∞
-[|is|are|lies|lie] [|strictly ]between => between
-from => from
 and[| its| all| their| all its] permutations[| thereof] => permutations
 [|all|any] [permutation|permutations] of => permutations
-[including|and including] => including
 [ALL] [perfect square|perfect squares|square number|square numbers] => squares
 [ALL] [square|squares] of [integers|an integer|some integer] => squares
-[ALL] [perfect cube|perfect cubes|cube number|cube numbers] => cubes
-[|numbers|is|are] of the form => form
 """
 
 
@@ -109,7 +100,7 @@ def _phrases() -> dict[tuple[str, ...], tuple[tuple[str, str], ...]]:
 
 def _token(text: str) -> tuple[str, str]:
     kind = {"w:": "word", "f:": "function"}.get(text[:2])
-    return (kind, text[2:]) if kind else ("number" if text.isdigit() else "sign", text.replace("_", " "))
+    return (kind, text[2:]) if kind else ("number" if text.isdigit() else "sign", text)
 
 
 PHRASES = _phrases()
@@ -153,7 +144,7 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
         else:
             result.append(tokens[place])
             place += 1
-    return _joined_signs(result)
+    return result
 
 
 def _sign_at(tokens: Sequence[Token], place: int, before: Sequence[Token]) -> Token | None:
@@ -163,8 +154,7 @@ def _sign_at(tokens: Sequence[Token], place: int, before: Sequence[Token]) -> To
         return _number_set(tokens, place)
     if token.text in ("const", "constant") and before and before[-1].is_sign("+"):
         return Token("letter", "C", gap=True)
-    is_remainder = len(before) > 2 and before[-2].is_word("mod") and before[-1].kind == "number"  # n mod 4 is 1
-    if token.text == "is" and (is_remainder or _is_value_behind(before, after)):
+    if token.text == "is" and _is_value_behind(before, after):
         return Token("sign", "=")  # x is 3 and y is -2
     return None
 
@@ -175,15 +165,6 @@ def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) ->
         return Fraction(0), 0
     part, length = number_at(tokens, place + 1)
     return (decimal(before[0].text) + part, length + 1) if 0 < part < 1 and length > 1 else (Fraction(0), 0)
-
-
-def _joined_signs(tokens: list[Token]) -> list[Token]:
-    """ "powers of 2 (including 1)" without its bracket."""
-    if len(tokens) > 3 and tokens[-1].is_sign(")"):
-        place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
-        if place and tokens[place - 1].is_sign("("):
-            tokens = [*tokens[: place - 1], *tokens[place:-1]]
-    return tokens
 
 
 def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, comb, factorial, floor, isqrt, prod
+from math import ceil, comb, factorial, floor, isqrt
 
 from verifiers.answers.values import Node
 
@@ -103,14 +103,6 @@ def _integer_root(value: int, index: int) -> int | None:
     return root if root**index == value else None
 
 
-def _double_factorial(value: Fraction) -> Fraction | None:
-    if value.denominator != 1 or value < -1:
-        return None
-    if value > MAX_FACTORIAL:
-        raise TooLargeError
-    return Fraction(prod(range(int(value), 1, -2)))
-
-
 def _factorial(value: Fraction) -> Fraction | None:
     if value.denominator != 1 or value < 0:
         return None
@@ -160,7 +152,6 @@ _OPERATIONS: dict[str, Callable[..., Fraction | None]] = {
     "percent": lambda value: value / 100,
     "radians": lambda value: value,
     "factorial": _factorial,
-    "doublefactorial": _double_factorial,
     "binomial": _binomial,
     "absolute": abs,
     "floor": lambda value: Fraction(floor(value)),

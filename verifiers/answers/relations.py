@@ -18,16 +18,13 @@ from verifiers.answers.reals import as_reals, complement, condition, points
 from verifiers.answers.scalars import contradicts, is_rounding
 from verifiers.answers.syntax import (
     RELATIONS,
-    WORDS,
     Token,
     Tokens,
     UnreadableError,
     at_signs,
     cut,
-    has_sign,
     index_of,
     separator,
-    text_of,
 )
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.values import (
@@ -35,13 +32,11 @@ from verifiers.answers.values import (
     Expression,
     Family,
     Integers,
-    Literal,
     Named,
     Node,
     Reals,
     Relation,
     Value,
-    divide,
     listed,
     names,
     signs,
@@ -69,8 +64,6 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _one_sided(sides, texts)
     if "≈" in texts:
         return _approximate(sides, texts, statement)
-    if texts == ["↦"]:
-        return _mapping(sides[0], sides[1])
     if texts in (["∈"], ["∉"]):
         return _member(sides[0], sides[1], statement, is_member=texts == ["∈"])
     if set(texts) <= {"=", "≡"}:
@@ -112,15 +105,6 @@ def _within_class(left: list[Token], texts: list[str], sides: list[list[Token]],
     if members is None or not isinstance(bound, Reals | Integers | Family):
         raise UnreadableError("bounds of other integers")
     return both(members, replace(bound, name="n") if isinstance(bound, Reals) else bound)
-
-
-def _mapping(left: Tokens, right: Tokens) -> Value:
-    """f: x ↦ 2x + 1, and x ↦ 2x + 1 without a name."""
-    parts, colons = cut(left, at_signs(":"))
-    letters = [name_of(part) or "" for part in parts]
-    if len(colons) > 1 or "" in letters:
-        raise UnreadableError("a mapping of something else")
-    return Named((letters[0] if colons else "",), (Expression(expression(right)),), letters[-1])
 
 
 def _rounded(tokens: Tokens) -> Value:
@@ -239,7 +223,7 @@ def _named(left: Tokens, value: Value) -> Value:
     if not names(node) and is_quantity(left):
         return Named((long_name_of(left),), (value,))
     try:
-        relation = Relation(("=",), (_quotient_of_lengths(left) or expression(left), node))
+        relation = Relation(("=",), (expression(left), node))
     except UnreadableError:
         if names(node):
             raise
@@ -258,15 +242,6 @@ def _named_structure(left: Tokens, value: Value) -> Value:
     return Named((long_name_of(left),), (value,))
 
 
-def _quotient_of_lengths(tokens: Tokens) -> Node | None:
-    """AP/PB with both letters of each length in it; None for another expression."""
-    sides, slashes = cut(tokens, at_signs("/"))
-    are_lengths = len(slashes) == 1 and all(
-        len(side) == 2 and all(token.kind == "letter" and token.text.isupper() for token in side) for side in sides
-    )
-    return divide(*map(expression, sides)) if are_lengths else None
-
-
 def several_names(several: tuple[str, ...], value: Value) -> Value:
     """(x, y) = (1, 2), also for a list of pairs."""
     if isinstance(value, Collection) and value.is_plain_tuple and len(value.items) == len(several):
@@ -274,25 +249,3 @@ def several_names(several: tuple[str, ...], value: Value) -> Value:
     if isinstance(value, Collection) and value.is_bare:
         return Collection("list", tuple(several_names(several, each) for each in value.items))
     raise UnreadableError("names for other values")
-
-
-def names_or_values(tokens: Tokens, statement: Statement) -> Value | None:
-    """Anna, Ben and Clara, in any order; `Ann: 12, Ben: 15`, "Ben has 15 and Ann has 12"; None for anything else."""
-    is_name = [token.kind == "word" and token.text not in WORDS for token in tokens]
-    if not any(is_name) and not has_sign(tokens, ":"):
-        return None
-    pieces = [piece for piece in cut(tokens, separator(", ; \\\\", "and or"))[0] if piece]
-    if len(pieces) > 1 and all(t.kind == "word" and t.text not in WORDS for piece in pieces for t in piece):
-        return Collection("list", tuple(Literal("words", (text_of(piece),)) for piece in pieces))
-    rows = [_name_and_value(piece) for piece in pieces]
-    if len(rows) < 2 or not all(rows):
-        return None
-    return Named(tuple(row[0] for row in rows if row), tuple(statement(row[1]) for row in rows if row))
-
-
-def _name_and_value(piece: list[Token]) -> tuple[str, list[Token]] | None:
-    is_word = piece[0].kind == "word" and piece[0].text not in WORDS
-    is_mark = len(piece) > 2 and (piece[1].is_sign(":", "=") or piece[1].is_word("has", "gets", "have", "is"))
-    if is_mark and (is_word or (piece[0].kind == "letter" and piece[1].is_sign(":"))):
-        return piece[0].text, piece[2:]
-    return (piece[0].text, piece[1:]) if is_word and len(piece) == 2 and piece[1].kind == "number" else None

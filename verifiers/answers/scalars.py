@@ -283,9 +283,6 @@ def _rising(relation: Relation) -> Relation:
 def _equal_pair_of_relations(gold: Relation, answer: Relation) -> Result:
     if gold.signs != answer.signs:
         return False
-    if gold.signs[0] in "∥⊥":
-        orders = [answer.sides, answer.sides[::-1]]
-        return any(all_equal(map(equal_expressions, gold.sides, sides)) for sides in orders)
     if len(gold.signs) == 1:
         differences = [subtract(*each.sides) for each in (gold, answer)]
         return proportional(differences[0], differences[1], has_sign=gold.signs[0] in "<≤")

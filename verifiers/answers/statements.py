@@ -12,7 +12,6 @@ from functools import reduce
 from itertools import permutations
 
 from verifiers.answers.conditions import split, under, without_arguments
-from verifiers.answers.expressions import name_of
 from verifiers.answers.families import letters_in, rows_of
 from verifiers.answers.integers import (
     both,
@@ -20,14 +19,10 @@ from verifiers.answers.integers import (
     difference,
     divisible,
     either,
-    family,
-    has_class,
-    integer_class,
     integers_of,
-    with_dots,
 )
-from verifiers.answers.reals import cases_in_line, half_line, intersection, interval, points, union
-from verifiers.answers.relations import item, names_or_values, several_names
+from verifiers.answers.reals import half_line, intersection, points, union
+from verifiers.answers.relations import item, several_names
 from verifiers.answers.syntax import (
     ALTERNATIVES,
     AND_OR,
@@ -57,14 +52,11 @@ from verifiers.answers.values import (
     Value,
     bare,
     names,
-    nodes_of,
 )
 
 _MAX_PERMUTED = 4
 _LABELS = (("i", "ii", "iii", "iv", "v", "vi"), ("a", "b", "c", "d", "e", "f"), ("1", "2", "3", "4", "5", "6"))
 _OPERATORS = separator("+ - * / ^ =")
-_INCLUSIVE, _EXCLUSIVE = separator("", "inclusive inclusively"), separator("", "exclusive exclusively")
-_BETWEEN = ("between", "from")
 _MAX_ITEMS = 60
 
 
@@ -96,8 +88,6 @@ def _spread(tokens: Tokens) -> Tokens:
 
 def listing(tokens: Tokens) -> Value:
     """The value of items joined by "or", ";", "," and "and"."""
-    if (named := names_or_values(tokens, statement)) is not None:
-        return named
     pieces, cuts = cut(tokens, ALTERNATIVES)
     pieces = [each for each in map(without_ends, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
@@ -120,10 +110,6 @@ def _conjunction(tokens: list[Token]) -> Value:
     pieces = [each for each in map(without_ends, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
         raise UnreadableError("no items")
-    if len(pieces) > 1 and any(len(each) == 1 and each[0].is_sign("…") for each in pieces):
-        sides, signs_ = cut(pieces[0], at_signs("="))  # n = 6, 12, 18, ...
-        is_named = len(signs_) == 1 and name_of(sides[0]) is not None
-        return with_dots([sides[1], *pieces[1:]] if is_named else pieces)
     values = [item(each, statement) for each in pieces]
     if len(values) == 1:
         return values[0]
@@ -258,79 +244,26 @@ def _without_domain(tokens: Tokens) -> Value | None:
     return statement(tokens[len(pieces[0]) + 1 :]) if is_first and has_sign(pieces[0], "→") else None
 
 
-def _changed(tokens: Tokens) -> Value | None:
-    """A set with or without more values: "all reals except 2 and 3", "powers of 2, including 1"."""
-    pieces, marks = cut(tokens, at_signs("except", "including"))
+def _without_exceptions(tokens: Tokens) -> Value | None:
+    """A set without some values: "all reals except 2 and 3", "all n except n = 2"."""
+    pieces, marks = cut(tokens, at_signs("except"))
     pieces = [without_ends(piece) for piece in pieces]
     if not marks or not pieces[0]:
         return None
     value = statement(pieces[0])
-    if isinstance(value, Expression) and value.node.op == "symbol":  # all n except n = 2
-        letter = value.node.name
-        has_integers = any(isinstance(statement(piece), Integers | Family) for piece in pieces[1:])
-        value = family(value.node) if has_integers else half_line("ℝ", letter)
-        value = replace(value, letters=((letter, None),)) if isinstance(value, Family) else value
-    for mark, piece in zip(marks, pieces[1:], strict=True):
+    if isinstance(value, Expression) and value.node.op == "symbol":
+        value = half_line("ℝ", value.node.name)
+    for piece in pieces[1:]:
         other = statement(piece)
-        if isinstance(value, Integers | Family):
-            value = difference(value, other) if mark.text == "except" else either(value, other)
-        elif mark.text == "except":
-            value = without(value, other)
-        else:
-            raise UnreadableError("a set with more values")
+        value = difference(value, other) if isinstance(value, Integers | Family) else without(value, other)
     return value
-
-
-def _between(tokens: Tokens) -> Value | None:
-    """ "real numbers between 1 and 4", "integers from 1 to 10", "even integers between 1 and 9"; None for others."""
-    place = index_of(tokens, at_signs(*_BETWEEN))
-    if place is None:
-        return None
-    left, right = [t for t in tokens[:place] if not t.is_sign("ℝ")], list(tokens[place + 1 :])
-    has_in, has_out = any(map(_INCLUSIVE, right)), any(map(_EXCLUSIVE, right))
-    right = without_ends([t for t in right if not _INCLUSIVE(t) and not _EXCLUSIVE(t)])
-    ends = cut(right, lambda token: token.is_word("and") or token.is_sign(":"))[0]
-    nodes = nodes_of(tuple(map(statement, ends)))
-    if nodes is None or len(nodes) != 2:
-        raise UnreadableError("between what?")
-    reals = [interval(*nodes, has_low=closed, has_high=closed) for closed in (True, False)]
-    if has_class(left):
-        numbers = integer_class(left)
-        assert numbers is not None
-        lists = [both(numbers, each) for each in reals]
-        is_same = lists[0].members(1_000) == lists[1].members(1_000)
-        if not (is_same or has_in or has_out or has_sign(right, ":")):
-            raise UnreadableError("with the ends or without?")
-        return lists[0 if not has_out else 1]
-    left = [token for token in left if not token.is_word("is", "are")]
-    is_known = has_in or has_out or tokens[place].is_sign("between")
-    if len(left) > 1 or (left and left[0].kind != "letter") or not is_known:
-        raise UnreadableError("between what?")
-    return Reals(reals[not has_in].intervals, left[0].text if left else "")
 
 
 def _residues(tokens: Tokens) -> Value | None:
     """Residues and divisors, whose commas and "or" separate no answers: `n ≡ 0, 1 (mod 3)`."""
     if any(token.text.startswith("begin ") or CONDITIONS(token) for token in tokens):
         return None
-    if has_sign(tokens, "remainder"):
-        return None if any(map(RELATIONS, tokens)) else integer_class(tokens)
     return congruence(tokens) or divisible(tokens)
-
-
-def _of_form(tokens: Tokens) -> Value | None:
-    """Numbers of the form 4k + 1: letters without a condition are integers; "functions of the form f(x) = cx"."""
-    place = index_of(tokens, at_signs("form"))
-    if place is None:
-        return None
-    value = statement(tokens[place + 1 :])
-    if isinstance(value, Expression) and names(value.node):
-        value = Family(((value.node,),), tuple((name, None) for name in sorted(names(value.node))))
-    if has_sign(tokens[:place], "primes"):
-        members = integer_class(tokens[:place])
-        assert members is not None
-        return both(members, value)
-    return value
 
 
 def _labelled_parts(tokens: Tokens) -> Value | None:
@@ -375,10 +308,7 @@ _FORMS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
     (frozenset(("→",)), _without_domain),
     (frozenset(("permutations",)), _permutations),
     (frozenset(("(",)), _labelled_parts),
-    (frozenset(("if", "when", "where", "otherwise", "else")), lambda tokens: cases_in_line(tokens, statement)),
-    (frozenset(("mod", "|", "∤", "remainder")), _residues),
-    (frozenset(("form",)), _of_form),
-    (frozenset(("except", "including")), _changed),
-    (frozenset(_BETWEEN), _between),
+    (frozenset(("mod", "|", "∤")), _residues),
+    (frozenset(("except",)), _without_exceptions),
 )
 _MARKS = frozenset().union(*(marks for marks, _ in _FORMS)) - {"("}

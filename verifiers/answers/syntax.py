@@ -39,7 +39,7 @@ _SIGN_WORDS = (
     "measuredangle ∠ forall ∀ R ℝ Z ℤ N ℕ Q ℚ Vert ‖ parallel ∥ perp ⊥ angle ∠ triangle △ parallel ∥ "
     "top ⊤ intercal ⊤ nmid ∤"
 )
-_OPERATORS = "lim int iint oint gcd lcm det sup inf max min dim rank"
+_OPERATORS = "sum prod lim int iint oint gcd lcm det sup inf max min dim rank"
 
 
 def _by_pairs(kind: str, text: str) -> dict[str, tuple[str, str]]:
@@ -54,7 +54,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     **_by_pairs("word", "land and wedge and lor or vee or deg deg bmod mod mod mod pmod mod cent cents textcent cents"),
     **dict.fromkeys(("therefore", "implies", "Rightarrow", "Longrightarrow"), ("word", "therefore")),
     **_by_pairs("letter", "Pr P odot ⊙ oplus ⊕ star ★"),  # M_\odot
-    **_by_pairs("function", "sum sum prod product"),
     **{name: ("operator", name) for name in _OPERATORS.split()},
 }
 
@@ -184,7 +183,7 @@ def at_signs(*signs: str) -> Test:
 CONDITIONS = separator("such ∀", "where if")
 ALTERNATIVES = separator("; \\\\", "or")
 CONJUNCTIONS = separator(",", "and")
-RELATIONS = separator("= < > ≤ ≥ ≠ ∈ ∉ ≈ ≡ ≢ ↦ ∥ ⊥")
+RELATIONS = separator("= < > ≤ ≥ ≠ ∈ ∉ ≈ ≡ ≢")
 SET_OPERATIONS = separator("∪ ∩ ∖")
 COMMAS = separator(", ;")
 AND_OR = separator(", ;", "and or")

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from itertools import pairwise
 
-from verifiers.answers.amounts import amount, has_unit, literal
+from verifiers.answers.amounts import amount, has_unit, numeral_with_letters
 from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.integers import (
     DOMAINS,
-    MEMBER,
     both,
     difference,
     either,
-    family,
     integer_class,
-    least_of,
-    with_dots,
 )
 from verifiers.answers.rationals import rational
-from verifiers.answers.reals import as_reals, cases, complement, half_line, intersection, points, union
+from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (
     AND_OR,
     COMMAS,
+    RELATIONS,
     SET_OPERATIONS,
     Token,
     Tokens,
@@ -30,14 +27,11 @@ from verifiers.answers.syntax import (
     at_signs,
     bracket_content,
     cut,
-    has_sign,
-    index_of,
     is_tuple,
     without_ends,
 )
 from verifiers.answers.values import (
     EMPTY,
-    Cases,
     Collection,
     Expression,
     Family,
@@ -49,9 +43,6 @@ from verifiers.answers.values import (
     bare,
     listed,
     multiply,
-    names,
-    negate,
-    nodes_of,
     number,
     signs,
 )
@@ -60,7 +51,6 @@ from verifiers.answers.vectors import TRANSPOSED, vector
 Statement = Callable[[Tokens], Value]
 _SEVERAL = ("(", "[", "⟨")
 _MATRICES = ("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array")
-_CASES = ("matrix", "cases", "dcases", "rcases", "array", "aligned")
 _LINES = ("aligned", "align", "gathered", "gather", "split", "cases", "dcases", "rcases", "array")
 
 
@@ -78,10 +68,6 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         if (value := reading(tokens, statement)) is not None:
             return value
     return both_signs(expression(tokens))
-
-
-def _literal(tokens: Tokens, _statement: Statement) -> Value | None:
-    return literal(tokens)
 
 
 def _amount(tokens: Tokens, _statement: Statement) -> Value | None:
@@ -220,8 +206,6 @@ def _set(inside: list[Token], statement: Statement) -> Value:
     if marks and builder[0] and builder[-1]:
         return _set_builder(builder[0], inside[len(builder[0]) + 1 :], statement)
     parts = [part for part in cut(inside, AND_OR)[0] if part]
-    if any(len(part) == 1 and part[0].is_sign("…") for part in parts):
-        return with_dots(parts)
     items: list[Value] = []
     for part in parts:
         is_set = part[0].is_sign("\\{") and bracket_content(part) is not None
@@ -269,8 +253,6 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
     if inside[2] != inside[0].replace("begin", "end"):
         raise UnreadableError("environments do not match")
     name, lines = inside[0].removeprefix("begin "), [line for line in cut(inside[1], at_signs("\\\\"))[0] if line]
-    if name in _CASES and not place and len(lines) > 1 and (function := _function(lines, statement)) is not None:
-        return function
     is_system = all(any(token.is_sign("=") for token in line) for line in lines)
     if name in _MATRICES and not (name == "array" and is_system):
         return _matrix([cut(line, at_signs("&"))[0] for line in lines], tokens[:place])
@@ -278,27 +260,19 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
         raise UnreadableError(f"environment {name}")
     joined: list[Token] = []
     for line in lines:
+        if _has_columns(line):  # a function by cases: a value & its condition
+            raise UnreadableError("columns that are no equation")
         line = [token for token in without_ends(line) if not token.is_sign("&")]
         is_continued = not line or line[0].is_sign(*"=<>≤≥+-")
         joined += line if is_continued else [*([Token("sign", ",")] if joined else []), *line]
     return statement(joined)
 
 
-def _function(lines: list[list[Token]], statement: Statement) -> Cases | None:
-    """A function by cases; None where lines have no condition behind a value."""
-    if not all(has_sign(line, "&", ",") or any(token.is_word("if", "when") for token in line) for line in lines):
-        return None
-    joined = [[t for k, t in enumerate(line) if not (t.is_sign("&") and not 0 < k < len(line) - 1)] for line in lines]
-    try:
-        return cases([_one_mark(line) for line in joined], statement)
-    except UnreadableError:
-        return None
-
-
-def _one_mark(line: list[Token]) -> list[Token]:
-    """A line with one "&" between its value and its condition: `&x, && x > 0`."""
-    places = [place for place, token in enumerate(line) if token.is_sign("&")]
-    return [token for place, token in enumerate(line) if place not in places[1:]]
+def _has_columns(line: list[Token]) -> bool:
+    """Whether "&" stands between two parts of a line that no relation sign joins."""
+    columns = [without_ends(column) for column in cut(line, at_signs("&"))[0]]
+    filled = [column for column in columns if column]
+    return not all(RELATIONS(left[-1]) or RELATIONS(right[0]) for left, right in pairwise(filled))
 
 
 def _matrix(rows: list[list[list[Token]]], factor: Tokens) -> Collection:
@@ -341,39 +315,12 @@ def _vector(tokens: Tokens, statement: Statement) -> Value | None:
     return vector(tokens)
 
 
-def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
-    """±(1, 2) as the two tuples."""
-    if not tokens[0].is_sign("±") or not is_tuple(tokens[1:]):
-        return None
-    value = term(tokens[1:], statement)
-    nodes = nodes_of(value.items) if isinstance(value, Collection) else None
-    if nodes is None or not isinstance(value, Collection):
-        raise UnreadableError("both signs of something else")
-    return Collection("list", (value, replace(value, items=tuple(Expression(negate(node)) for node in nodes))))
-
-
-def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
-    """A class of integers, also with a factor: 2ℤ, πℤ."""
-    place = index_of(tokens, at_signs(*DOMAINS)) or 0
-    node = (
-        expression(tokens[:place])
-        if place and tokens[0].kind in ("number", "letter") and not tokens[place].gap
-        else None
-    )
-    if node is not None and not names(node):
-        least, rest = least_of(tokens[place], list(tokens[place + 1 :]))
-        if not rest:
-            return family(multiply(node, MEMBER), least=least)
-    return integer_class(tokens)
-
-
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
-    _literal,
-    _both_tuples,
     _vector,
     _environment,
-    _integers,
+    lambda tokens, _: numeral_with_letters(tokens),
+    lambda tokens, _: integer_class(tokens),
     _amount,
     _ratio,
     _point,

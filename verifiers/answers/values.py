@@ -1,4 +1,4 @@
-"""Expression trees, and the twelve kinds of values that an answer can be."""
+"""Expression trees, and the eleven kinds of values that an answer can be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Node:
     """One operation. Leaves: number (`value`), symbol (`name`), and the constants pi, e, i and infinity.
 
     Operations: add, mul, div, neg, power, root (radicand, index), percent, degrees, radians, factorial,
-    doublefactorial, binomial, absolute, plusminus (left, right), minusplus, log (argument, base), unknownlog (base
+    binomial, absolute, plusminus (left, right), minusplus, log (argument, base), unknownlog (base
     not given), mixed (whole, fraction), and functions by name ("sin", "floor", ...).
     """
 
@@ -42,7 +42,6 @@ def symbol(name: str) -> Node:
 
 
 ZERO, ONE, TEN = number(0), number(1), number(10)
-BOUND = "§"  # before the name of the index of a sum or product
 PI, INFINITY, MINUS_INFINITY = Node("pi"), Node("infinity"), Node("neg", (Node("infinity"),))
 
 
@@ -69,7 +68,7 @@ def divide(left: Node, right: Node) -> Node:
 @lru_cache(maxsize=4096)
 def names(node: Node) -> frozenset[str]:
     """The free symbols of an expression."""
-    return frozenset(each.name for each in node.walk() if each.op == "symbol" and each.name[0] != BOUND)
+    return frozenset(each.name for each in node.walk() if each.op == "symbol")
 
 
 def replace_symbols(node: Node, values: dict[str, Node]) -> Node:
@@ -79,22 +78,6 @@ def replace_symbols(node: Node, values: dict[str, Node]) -> Node:
     if not node.args:
         return node
     return Node(node.op, tuple(replace_symbols(each, values) for each in node.args), node.name, node.value)
-
-
-def unfold(node: Node, bounds: Callable[[Node, Node], Iterable[int]]) -> Node:
-    """The tree with every sum and product between two integers written out.
-
-    `bounds` is the function from the two ends to the integers between them.
-    """
-    if not has(node, "sum", "product"):
-        return node
-    if node.op not in ("sum", "product"):
-        return Node(node.op, tuple(unfold(each, bounds) for each in node.args), node.name, node.value)
-    body, low, high = node.args
-    terms = [unfold(replace_symbols(body, {node.name: number(value)}), bounds) for value in bounds(low, high)]
-    if not terms:
-        return ZERO if node.op == "sum" else ONE
-    return add(*terms) if node.op == "sum" else multiply(*terms)
 
 
 def has(node: Node, *ops: str) -> bool:
@@ -179,7 +162,7 @@ def is_undone(node: Node) -> bool:
 _ROUNDING = frozenset(("floor", "ceil", "absolute"))
 _FUNCTION_WORDS = (
     "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth asinh acosh atanh exp ln lg log "
-    "unknownlog cis binomial factorial doublefactorial"
+    "unknownlog cis binomial factorial"
 )
 FUNCTIONS = frozenset(_FUNCTION_WORDS.split())
 
@@ -251,7 +234,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Sides joined by =, <, >, ≤, ≥, ≠, ∥ or ⊥."""
+    """Sides joined by =, <, >, ≤, ≥ or ≠."""
 
     signs: tuple[str, ...]
     sides: tuple[Node, ...]
@@ -263,7 +246,6 @@ class Family:
 
     items: tuple[tuple[Node, ...], ...]
     letters: tuple[tuple[str, int | None], ...]  # with the least integer of each
-    name: str = ""  # b of b = a^2
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,14 +270,6 @@ class Integers:
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
-    """A function by cases: expressions, each with the numbers that it holds for. The first that holds counts."""
-
-    pieces: tuple[tuple[Node, Reals | Integers], ...]
-    letter: str
-
-
-@dataclass(frozen=True, slots=True)
 class Amount:
     """A number of a unit, which is `factor` times the product of powers of base units; 2 h 15 min has two parts."""
 
@@ -307,14 +281,11 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
-    """What is equal only where all parts are.
+class Numeral:
+    """Digits with the base that they are read in: 1011_2."""
 
-    `kind`: base (digits, base), time (hour, minute, am or pm), words (the name of somebody).
-    """
-
-    kind: str
-    parts: tuple[Any, ...]
+    digits: str
+    base: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +296,7 @@ class Choice:
     value: Value
 
 
-Value = (
-    Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Cases | Amount | Literal | Choice
-)
+Value = Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Amount | Numeral | Choice
 EMPTY = Reals(())
 MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}  # a relation read from its right side
 ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))

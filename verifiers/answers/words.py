@@ -124,7 +124,7 @@ def any_of(words: str) -> str:
 
 _DENIALS = "not never nor cannot maybe perhaps possibly probably (?:un)?likely"
 _DOUBT = re.compile(
-    r"\?|≈|\\approx|~|[!/]=|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|^one is\b|"
+    r"\?|≈|\\approx|~|[!/]=|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|^one is\b|\b(when|where)\b.*\b\1\b|"
     + any_of(
         f"{_DENIALS} no none nobody nothing n?either except unless if whether where but however otherwise instead "
         "rather without such_as usually sometimes seems? should would could "
