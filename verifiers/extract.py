@@ -13,7 +13,7 @@ from verifiers.answers.layer import read
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.syntax import VULGAR, Token, bracket_content
 from verifiers.answers.tokens import spans
-from verifiers.answers.values import Amount, Collection, Expression, Numeral, Value, is_undone
+from verifiers.answers.values import Amount, Clock, Collection, Expression, Numeral, Value, is_undone
 from verifiers.format import blocks, is_empty
 from verifiers.limits import too_long
 from verifiers.normalise import visible
@@ -196,7 +196,7 @@ def _is_number(text: str) -> bool:
 
 def _is_single(value: Value | None) -> bool:
     is_ratio = isinstance(value, Collection) and value.kind == "ratio"
-    return is_ratio or isinstance(value, Expression | Amount | Numeral)
+    return is_ratio or isinstance(value, Expression | Amount | Numeral | Clock)
 
 
 def num_answers(response: str) -> int:

@@ -1,4 +1,4 @@
-r"""Numbers with units, `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`; numerals with a base."""
+r"""Numbers with units, `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`; numerals with a base, times of day."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
-from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, bracket_content, cut, nesting
+from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, nesting
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
-from verifiers.answers.values import Amount, Node, Numeral, add, is_numeral, multiply, names, number
+from verifiers.answers.values import Amount, Clock, Node, Numeral, add, is_numeral, multiply, names, number
 from verifiers.answers.words import changes_answer, changes_value, has_doubt, has_noun, in_words
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
@@ -207,3 +207,15 @@ def _base(tokens: list[Token]) -> int:
     word = rest[0].text
     value = int(word) if word.isdigit() and len(word) < 3 else in_words(word)
     return value if value and 2 <= value <= 36 else 0
+
+
+def clock(tokens: Tokens) -> Clock | None:
+    """4:30 p.m., 9 AM; None for anything else."""
+    pieces = cut(tokens, at_signs(":"))[0]
+    half = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
+    numbers = [piece[0].text for piece in pieces if piece and (len(piece) == 1 or piece is pieces[-1])]
+    is_time = half in ("am", "pm") and len(numbers) == len(pieces) <= 3
+    if not is_time or not all(text.isdigit() and len(text) <= 2 for text in numbers):
+        return None
+    hour, minute, second = (*map(int, numbers), 0, 0)[:3]
+    return Clock(hour % 12 + 12 * (half == "pm"), minute, second) if 1 <= hour <= 12 else None

@@ -22,6 +22,7 @@ from verifiers.answers.values import (
     EMPTY,
     Amount,
     Choice,
+    Clock,
     Collection,
     Expression,
     Family,
@@ -299,6 +300,8 @@ def _equal_types(gold: Value, answer: Value) -> Result:
     kinds = {type(gold), type(answer)}
     if Numeral in kinds:
         return _without_base(gold, answer)
+    if Clock in kinds:
+        return _of_24_hours(gold, answer)
     if Amount in kinds:
         return equal_amounts(gold, answer)
     if Relation in kinds:
@@ -327,6 +330,15 @@ def _without_base(gold: Value, answer: Value) -> Result:
     return True if is_plain and _digits_of(other.node) == numeral.digits else None
 
 
+def _of_24_hours(gold: Value, answer: Value) -> Result:
+    """A time with am or pm beside one without, which is one of 24 hours."""
+    clock, other = (gold, answer) if isinstance(gold, Clock) else (answer, gold)
+    if not isinstance(clock, Clock) or not isinstance(other, Collection) or other.brackets != "time":
+        return None
+    parts = [int(node.value) for node in nodes_of(other.items) or ()]
+    return (*parts, 0)[:3] == (clock.hour, clock.minute, clock.second)
+
+
 def _digits_of(node: Node) -> str:
     """The digits that an expression is, if it stands for a numeral without its base: 1011, 1A3."""
     return node.name if node.op == "symbol" else str(rational(node))
@@ -343,4 +355,5 @@ _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
     Integers: equal_integers,
     Amount: equal_amounts,
     Numeral: lambda gold, answer: gold == answer,
+    Clock: lambda gold, answer: gold == answer,
 }

@@ -14,6 +14,7 @@ from verifiers.answers.values import (
     EMPTY,
     Amount,
     Choice,
+    Clock,
     Collection,
     Expression,
     Family,
@@ -131,6 +132,8 @@ def value_text(value: Value) -> str:
             return f"{expression_text(node)} times {factor} {'·'.join(f'{name}^{power}' for name, power in powers)}"
         case Choice(letter=letter, value=inner):
             return f"choice {letter}: {value_text(inner)}"
+        case Clock(hour=hour, minute=minute, second=second):
+            return f"time {hour:02}:{minute:02}:{second:02}"
     return f"{value.digits} in base {value.base}"
 
 

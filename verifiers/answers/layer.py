@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 
-from verifiers.answers.amounts import amount, has_unit, number_of_things, numeral
+from verifiers.answers.amounts import amount, clock, has_unit, number_of_things, numeral
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.phrases import drop_leads, join_words, rewrite
@@ -19,6 +19,7 @@ from verifiers.answers.values import (
     EMPTY,
     Amount,
     Choice,
+    Clock,
     Collection,
     Expression,
     Family,
@@ -57,7 +58,7 @@ def words_of(text: str) -> tuple[Token, ...]:
 
 def read_tokens(tokens: Tokens) -> Value | None:
     """The typed value of tokens without the words that lead to them; None where the grammar does not read them."""
-    for reading in (_without_aside, _value, numeral, lambda each: number_of_things(number_in_front(each))):
+    for reading in (_without_aside, _value, numeral, clock, lambda each: number_of_things(number_in_front(each))):
         try:
             if (value := reading(tokens)) is not None:
                 return value
@@ -150,6 +151,7 @@ _LAYERS: dict[type, str] = {
     Space: "family",
     Amount: "unit",
     Numeral: "base",
+    Clock: "time",
     Choice: "choice",
 }
 _FOR_ALGEBRA = (Expression, Relation, Named)  # other kinds are never left to math-verify

@@ -289,6 +289,15 @@ class Numeral:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of day with am or pm, in 24 hours."""
+
+    hour: int
+    minute: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """The letter of a choice with its value: (B) 24."""
 
@@ -296,7 +305,9 @@ class Choice:
     value: Value
 
 
-Value = Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Amount | Numeral | Choice
+Value = (
+    Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Amount | Numeral | Clock | Choice
+)
 EMPTY = Reals(())
 MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}  # a relation read from its right side
 ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
