@@ -66,8 +66,9 @@ def test_shards_have_the_gradient_of_one_process(alone, two_ranks, weights, case
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("weights", ["replicated", *WAYS])
 def test_every_algorithm_has_the_gradient_of_one_process(weights, size):
-    expected = gradients(ALONE, ALL)
-    for own in run_ranks(size, gradients, ALL, weights):
+    rows = [*ALL, *(("trpo", groups) for groups in GROUPS if weights == "replicated")]
+    expected = gradients(ALONE, rows)
+    for own in run_ranks(size, gradients, rows, weights):
         assert isinstance(own, list), own
         for result, wanted in zip(own, expected, strict=True):
             assert_same(result, wanted)
