@@ -33,10 +33,15 @@ GROUPS = {
         "tests/inference/test_engines.py", "tests/inference/test_tool_engine.py",
         "tests/inference/test_fp8_engine.py", "tests/inference/test_lora_engines.py",
     ),
-    "tables": ("tests/verifiers/test_tables.py",),
-    "pool": ("tests/verifiers/test_pool.py",),
 }  # fmt: skip
-GROUP_OF = {part: name for name, paths in GROUPS.items() for part in paths}
+LONG = (  # a file of a quarter of a minute that came last would be waited for
+    "tests/verifiers/test_tables.py", "tests/inference/test_server_pool.py", "tests/recipes/test_pipeline.py",
+    "tests/verifiers/test_pool.py", "tests/test_api.py", "tests/tools/test_worker.py",
+    "tests/verifiers/test_policies.py", "tests/verifiers/test_sizes.py", "tests/rl/test_algorithms.py",
+    "tests/rl/test_critic.py", "tests/models/test_recompute.py", "tests/recipes/test_r1.py",
+    "tests/runs/test_health.py",
+)  # fmt: skip
+GROUP_OF = {part: name for name, paths in GROUPS.items() for part in paths} | {path: path for path in LONG}
 
 
 def part_of(path: str) -> str:

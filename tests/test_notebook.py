@@ -21,34 +21,17 @@ EXPECTED = {
     "2-grpo-by-hand": ("('no_answer', False, 0.0)", "[-0.07326, 0.10256, -0.0293]"),
     "3-reading-a-run": ("groups have zero variance", "('doubt', 'correct', '58', '68')", "control  pass@1"),
 }
-# What is smaller in the default run; the nightly one has the notebooks as they are.
-SMALLER = {
-    "3-reading-a-run": {
-        '"data.prompts_per_step": 8': '"data.prompts_per_step": 2',
-        '"algo.group_size": 8': '"algo.group_size": 4',
-        '"sampling.max_tokens": 96': '"sampling.max_tokens": 24',
-        '"limit": 25, "num_samples": 4, "max_tokens": 96': '"limit": 4, "num_samples": 2, "max_tokens": 24',
-    }
-}
-WHOLE = [path for path in NOTEBOOKS if path.stem in SMALLER]
-CASES = [
-    *(pytest.param(path, SMALLER.get(path.stem, {}), id=path.stem) for path in NOTEBOOKS),
-    *(pytest.param(path, {}, id=f"{path.stem} whole", marks=pytest.mark.slow) for path in WHOLE),
-]
+LONG = ("1-policy-gradient", "3-reading-a-run")  # nightly; their calls: tests/test_api.py
+CASES = [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else []) for path in NOTEBOOKS]
 
 
 def code_cells(notebook):
     return [cell for cell in json.loads(notebook.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
 
 
-def run_notebook(notebook, changes):
-    """Run the cells in one namespace, as a kernel does, and print the value of each cell's last expression. `changes`:
-    texts of the cells, and what stands in their place.
-    """
+def run_notebook(notebook):
+    """Run the cells in one namespace, as a kernel does, and print the value of each cell's last expression."""
     namespace, sources = {}, {cell["id"]: "".join(cell["source"]) for cell in code_cells(notebook)}
-    for text, other in changes.items():
-        assert sum(source.count(text) for source in sources.values()) == 1, text
-        sources = {name: source.replace(text, other) for name, source in sources.items()}
     for name, source in sources.items():
         *rest, last = ast.parse(source).body
         exec(compile(ast.Module(rest, []), name, "exec"), namespace)
@@ -66,14 +49,14 @@ def test_notebook_is_stored_without_outputs_and_its_cells_parse(notebook):
         ast.parse("".join(cell["source"]))
 
 
-@pytest.mark.parametrize(("notebook", "changes"), CASES)
-def test_notebook_runs(notebook, changes, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("notebook", CASES)
+def test_notebook_runs(notebook, tmp_path, monkeypatch, capsys):
     threads = torch.get_num_threads()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
     try:
-        run_notebook(notebook, changes)
+        run_notebook(notebook)
     finally:
         torch.set_num_threads(threads)
         torch.set_default_dtype(torch.float32)  # the first lesson computes in float64

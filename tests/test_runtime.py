@@ -62,6 +62,7 @@ def test_has_gpu_respects_what_cuda_visible_devices_hides(tmp_path, monkeypatch,
     assert has_gpu(tmp_path) == expected
 
 
+@pytest.mark.slow  # what it sets in any process: below
 def test_setup_torch_with_a_gpu_trains_on_it_and_warns_and_large_tensors_begin_at_a_page():
     """In a process of its own, with a GPU by its word; it warns of kernels that are not deterministic."""
     script = """

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from reasoner.analysis.disagreements import disagreements, math_verify
-from verifiers import Verdict, VerifierPool, peer
+from verifiers import VerifierPool, peer
 
 
 def rows(*answers, gold="42", rule="maths", question="6*7", group=0):
@@ -56,17 +56,10 @@ def test_a_second_opinion_is_asked_once_a_pair_and_only_where_it_can_tell():
     assert calls == [[("41", "42")]]
 
 
-def test_math_verify_judges_in_its_own_process(monkeypatch):
+def test_math_verify_judges_in_its_own_process_under_the_limits_of_the_pool(monkeypatch):
     monkeypatch.setattr("reasoner.analysis.disagreements.VerifierPool", partial(VerifierPool, seconds=0.5))
-    pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("{" * 60_000, "3"), ("1+x", "x+1")]
-    assert math_verify(pairs) == [True, False, None, True]
-
-
-def test_math_verify_runs_under_the_limits_of_the_pool():
-    with VerifierPool(seconds=0.5) as pool:
-        slow, fast = pool.judge_by_peer([("9^{9^{9^{9}}}", "5"), ("x+1", "1+x")])
-        assert (slow.verdict, fast.verdict) == (Verdict.TIMED_OUT, Verdict.CORRECT)
-        assert pool.restarts == 1
+    pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("{" * 60_000, "3"), ("9^{9^{9^{9}}}", "5"), ("1+x", "x+1")]
+    assert math_verify(pairs) == [True, False, None, None, True]  # too large, too late
 
 
 def test_math_verify_is_asked_in_its_own_way():

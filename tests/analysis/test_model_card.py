@@ -6,7 +6,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from reasoner.analysis.model_export import Export, file_name, model_card
-from reasoner.rollouts.prompts import Template, load_template
+from reasoner.rollouts.prompts import load_template
 from reasoner.runs.run_dir import read_settings
 from tests.fixtures.trained_run import write_records
 
@@ -78,14 +78,6 @@ def test_card_shows_settings_that_differ_and_warns_of_a_control_run(tmp_path):
     assert "| `algo.group_size` | `16` | command line |" in text
     assert "`algo.beta`" not in text
     assert "no result" in text
-
-
-def test_card_tells_how_the_run_prompted(tmp_path):
-    run_dir = write_records(tmp_path / "run")
-    text = card(run_dir, template=Template("``` {question}", prefill="<think>", stop=("</a>",)))
-    assert "````\n``` {question}\n````" in text
-    assert "prefill `<think>`" in text and "ends at `</a>` or" in text
-    assert "/v1/completions" not in text and "/v1/completions" in card(run_dir, has_chat_template=False)
 
 
 def test_folders_of_the_parts_of_a_mixture_and_of_reward_functions_are_not_told():

@@ -23,6 +23,8 @@ from tests.app.browsing import CHROMIUM, FLAGS, NASTY, PATIENCE, made_up, new_pa
 from tests.app.damage import CERTIFICATE, NOTE, write_healthy
 from tests.app.library_of import asking, client_of, labels_of, rows_of, write_library
 
+FOLLOW_LINK = "path => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
+
 
 class Site:
     """The dashboard's address, the runs it shows, and a browser page that records errors."""
@@ -54,8 +56,12 @@ class Site:
         if not request.url.startswith((self.url, "data:", "blob:")):
             self._faults.append(f"a request left: {request.url}")
 
-    def open(self, path: str) -> Any:
-        self.page.goto(self.url + path)
+    def open(self, path: str, *, reload: bool = False) -> Any:
+        """Open an address: as a link of the dashboard does where it is shown already, which takes a tenth of a load."""
+        if reload or not self.page.url.startswith(self.url):
+            self.page.goto(self.url + path)
+        else:
+            self.page.evaluate(FOLLOW_LINK, path)
         self.ready()
         return self.page
 

@@ -102,7 +102,7 @@ def test_damaged_evaluations_are_listed_with_their_reasons_and_the_others_work(l
     expect_others(ask, damaged)
 
 
-@pytest.mark.parametrize("of_run", [False, True])
+@pytest.mark.parametrize("of_run", [False, pytest.param(True, marks=pytest.mark.slow)])
 @ways.cases(SAMPLES)
 def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, table, of_run):
     damaged = damaged_evaluations(library, table, of_run=of_run)

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.run_library import RunLibrary
-from reasoner.evals import compare as paired_evals
 from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare_metrics, find_flips, samples_by_problem
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
@@ -222,22 +220,6 @@ def test_evaluations_with_different_specifications_are_not_compared(folder, fres
     write_json(path / "evaluation.json", files.read_manifest(path) | {"grader": "another"})
     (page,) = call("compare", runs=["whole", "other"])["heldout"]
     assert "the grader differs (another, abc" in page["fault"] and page["flips"] == []
-
-
-def test_compare_reads_no_rollouts_and_each_evaluation_once(folder, fresh, monkeypatch):
-    runs, call = fresh
-    shutil.copytree(folder / "runs", runs, dirs_exist_ok=True)
-    shutil.copytree(runs / "whole", runs / "third")
-    read = []
-    monkeypatch.setattr(RunLibrary, "rollouts", None)
-
-    def spy(path, spec):
-        read.append(path.parents[1].name)
-        return samples_by_problem(path, spec)
-
-    monkeypatch.setattr(paired_evals, "samples_by_problem", spy)
-    page = call("compare", runs=["whole", "other", "third"])
-    assert [one["fault"] for one in page["heldout"]] == [None, None] and sorted(read) == ["other", "third", "whole"]
 
 
 def test_p_values_are_adjusted_for_all_runs_that_are_compared(folder, fresh):

@@ -21,11 +21,10 @@ TOLD = "\n<script>alert(1)</script>\n"  # by a tool
 
 @pytest.fixture(scope="module")
 def real(runs):
-    """The run `well` has no alarm, `nasty` two; a completion of `called` has called a tool."""
+    """The run `nasty` has two alarms; a completion of `called` has called a tool."""
     whole = write_run(runs / "whole", steps=12, written=12)
     shutil.copy(ROOT / "reasoner" / "pretrain" / "model" / "tokenizer.json", whole)
     made_up(runs, "keys", steps=3, texts=list(WHOLE.values()))
-    made_up(runs, "well", steps=3, texts=list(WHOLE.values()))
     nasty = made_up(runs, "nasty", steps=3, texts=list(WHOLE.values()))
     write_alarms(nasty, [alarm("first"), alarm(NASTY, step=2)])
     called = made_up(runs, "called", steps=1, texts=["<think>", "so"])
@@ -156,16 +155,6 @@ def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
     page.wait_for_url("**/rollouts?run=nasty&step=1")
 
 
-def test_an_alarm_appears_while_the_page_is_open(site):
-    page = site.open("/overview?run=well")
-    page.evaluate("window.same = true")
-    expect(page.locator("[data-alarm]")).to_have_count(0)
-    expect(page.locator('[data-tile="health"]')).to_contain_text("no alarms")
-    write_alarms(site.runs / "well", [alarm("sudden")])
-    page.wait_for_selector('[data-alarm="sudden"]')
-    assert page.evaluate("window.same") is True
-
-
 def test_what_a_tool_returned_is_marked_counted_and_escaped(site):
     page = site.open("/rollouts?run=called&rollout=0.0.0")
     expect(page.locator('.pane[data-rollout="0.0.0"] [data-fact="tool calls"]')).to_have_text("1, 1 failed")
@@ -173,7 +162,7 @@ def test_what_a_tool_returned_is_marked_counted_and_escaped(site):
     expect(mark).to_have_count(1)
     assert mark.evaluate("one => one.textContent") == TOLD
     assert page.locator(".pane script").count() == 0
-    page.goto(f"{site.url}/rollouts?run=called&rollout=0.0.1")
+    site.open("/rollouts?run=called&rollout=0.0.1")
     expect(page.locator('.pane[data-rollout="0.0.1"] [data-fact="verdict"]')).to_be_visible()
     assert page.locator('.pane [data-fact="tool calls"]').count() == 0
 
@@ -274,3 +263,19 @@ def test_tags_in_notes_select_the_notes(site):
     expect(page.locator("[data-note]")).to_have_count(1)
     expect(page.locator("[data-note]")).to_have_attribute("data-note", "1.0.0")
     wait_for_address(page, "tag=slip")
+
+
+# In the page: three calls of one guard, whose replies are let come in the order 1, 2, 0; the last call fails.
+GUARD = """async () => {
+    const { latestOnly } = await import('/pages/core.js'), send = window.fetch, replies = [];
+    window.fetch = () => new Promise((reply) => replies.push(reply));
+    const ask = latestOnly(), results = [0, 1, 2].map(() => ask('words', {}).catch((error) => error.message));
+    const answer = (number, status) => replies[number](new Response('{"error": "broken"}', { status }));
+    answer(1, 200); answer(2, 400); answer(0, 400);
+    window.fetch = send;
+    return (await Promise.all(results)).map((result) => result ?? null);
+}"""
+
+
+def test_a_guard_returns_the_reply_to_its_latest_call_alone(site):
+    assert site.open("/").evaluate(GUARD) == [None, None, "broken"]

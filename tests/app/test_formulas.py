@@ -204,7 +204,7 @@ def is_well_made(node):
     return all(map(is_well_made, parts))
 
 
-@pytest.mark.parametrize("name", MATHS)
+@pytest.mark.parametrize("name", [MATHS[0], pytest.param(MATHS[1], marks=pytest.mark.slow)])
 def test_nearly_every_formula_of_math_can_be_shown(name):
     formulas = [piece for pieces in cut(name) for piece in pieces if not isinstance(piece, str)]
     for block, least in ((False, 0.999), (True, 0.98)):

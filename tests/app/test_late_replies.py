@@ -1,5 +1,6 @@
 """Replies that come late, actions in quick succession and requests that fail, in a real browser: a page shows the reply
-to its latest request, no action is lost, no failure is silent.
+to its latest request, no action is lost, no failure is silent. Nightly: the guard that the pages share for it is tested
+in test_features.py.
 """
 
 import pytest
@@ -8,6 +9,7 @@ from tests.app.browsing import expect, made_up, wait_for_address
 from tests.app.held import STOP_POLLING, Held
 from tests.app.library_of import write_run
 
+pytestmark = pytest.mark.slow
 TEXTS = ["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "<think>2+2=5.</think> <answer>5</answer>", "6"]
 CARDS_OF_A_PAGE = 12
 ROWS_OF_A_BLOCK = 100
@@ -19,22 +21,6 @@ def real(runs):
     made_up(runs, "long", steps=20, texts=TEXTS)  # 120 rollouts: more than a block of the list
     write_run(runs / "whole", steps=8)
     return runs
-
-
-# In the page: three calls of one guard, whose replies are let come in the order 1, 2, 0; the last call fails.
-GUARD = """async () => {
-    const { latestOnly } = await import('/pages/core.js'), send = window.fetch, replies = [];
-    window.fetch = () => new Promise((reply) => replies.push(reply));
-    const ask = latestOnly(), results = [0, 1, 2].map(() => ask('words', {}).catch((error) => error.message));
-    const answer = (number, status) => replies[number](new Response('{"error": "broken"}', { status }));
-    answer(1, 200); answer(2, 400); answer(0, 400);
-    window.fetch = send;
-    return (await Promise.all(results)).map((result) => result ?? null);
-}"""
-
-
-def test_a_guard_returns_the_reply_to_its_latest_call_alone(site):
-    assert site.open("/").evaluate(GUARD) == [None, None, "broken"]
 
 
 def test_a_filter_that_is_typed_while_the_page_opens_is_asked_for(site):
@@ -49,18 +35,6 @@ def test_a_filter_that_is_typed_while_the_page_opens_is_asked_for(site):
     held.release(0)
     expect(page.locator("[data-count]")).to_have_text("12")  # of 18
     wait_for_address(page, "correct=no")
-
-
-def test_a_count_of_before_the_filter_is_not_shown(site):
-    page = site.open("/rollouts?run=own")
-    held = Held(page, "rollouts", polling=True)
-    held.wait(1)  # which looks for new rollouts
-    page.get_by_label("correct", exact=True).select_option("yes")
-    held.wait(2)
-    held.release(1)
-    expect(page.locator("[data-count]")).to_have_text("6")
-    held.release(0)
-    assert page.locator("[data-count]").text_content() == "6"
 
 
 def test_a_search_that_goes_on_is_not_begun_again(site):

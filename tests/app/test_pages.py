@@ -14,12 +14,6 @@ from reasoner.runs.rollout_table import RolloutTable
 from tests.app.browsing import NASTY, expect, grow, text, wait_for_address, wait_for_value
 from tests.app.library_of import grouped, rows_of, write_pipeline
 
-PAGES = [
-    "/", "/overview?run=real", "/rollouts?run=real&rollout=0.0.0", "/group?run=real&step=0&group=0",
-    "/problems?run=real", "/problems?run=real&by=problem", "/failures?run=real", "/reflection?run=real", "/evals",
-    "/compare?runs=real,other", "/chat?model=real", "/notes?run=real",
-]  # fmt: skip
-
 
 def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site):
     page = site.open("/")
@@ -73,7 +67,7 @@ def test_the_curves_are_the_metrics_and_the_shards(site):
     # step 0 is the model before training, here, on the page of failures and in the names of rollouts
     expect(page.locator('[data-chart="Reward"] [data-range]')).to_have_text("step 0 to 2")
     expect(page.locator('[data-chart="Accuracy"] [data-range]')).to_have_text("step 0 to 3")
-    page.goto(f"{site.url}/failures?run=real")
+    site.open("/failures?run=real")
     expect(page.locator("[data-range]")).to_have_text("step 0 to 2")
 
 
@@ -90,22 +84,21 @@ def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
     page.wait_for_selector('[data-chart="Reward"]')
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("rollouts", '[data-count]:has-text("{1}")'),
-        ("problems", 'canvas[data-cells="{0}"]'),
-        ("reflection", '[data-chart="completions with wait"][data-points="{0}"]'),
-    ],
-)  # the overview: test_charts.py
-def test_pages_grow_while_a_writer_appends_without_a_reload(site, path, shown):
+GROWING = {
+    "rollouts": '[data-count]:has-text("{1}")', "problems": 'canvas[data-cells="{0}"]',
+    "reflection": '[data-chart="completions with wait"][data-points="{0}"]',
+}  # fmt: skip
+
+
+def test_pages_grow_while_a_writer_appends_without_a_reload(site):
     run = site.runs / "growing"
-    page = site.open(f"/{path}?run=growing")
-    page.evaluate("window.same = true")
-    step = len(read_metrics(run))
-    grow(run, step, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
-    page.wait_for_selector(shown.format(step + 1, 6 * (step + 1)))
-    assert page.evaluate("window.same") is True
+    for path, shown in GROWING.items():  # the overview: test_charts.py
+        page = site.open(f"/{path}?run=growing")
+        page.evaluate("window.same = true")
+        step = len(read_metrics(run))
+        grow(run, step, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
+        page.wait_for_selector(shown.format(step + 1, 6 * (step + 1)))
+        assert page.evaluate("window.same") is True
 
 
 def test_the_map_of_a_very_long_run_is_painted(site):
@@ -204,45 +197,7 @@ def test_chat_samples_grades_and_stops(site):
     assert page.locator("[data-results] .token").count() > 0
 
 
-@pytest.mark.parametrize(
-    ("path", "places"),
-    [
-        ("/rollouts?run=nasty&rollout=0.0.0", [".pane .parts", ".pane .question"]),
-        ("/rollouts?run=nasty&rollout=0.0.1", ['.pane [data-part="think"]']),
-        ("/rollouts?run=nasty&rollout=0.0.0&formulas=1", [".pane .question"]),
-        ("/rollouts?run=nasty&rollout=0.0.0&colour=advantage", [".pane"]),
-        ("/group?run=nasty&step=0&group=0", ['[data-column="0.0.0"]', "[data-diff]"]),
-        ("/problem?run=nasty&id=made/up/0", [".question"]),
-        ("/reflection?run=nasty", ["[data-gallery]"]),
-        ("/failures?run=nasty", ["[data-gallery]"]),
-        ("/overview?run=nasty", ["[data-sync]"]),
-        ("/notes?run=nasty", ["[data-note] .text"]),
-    ],
-)
-def test_hostile_text_is_shown_literally(site, path, places):
-    page = site.open(path)
-    for where in places:
-        page.wait_for_selector(where)
-        if where == "[data-gallery]":
-            page.wait_for_selector("[data-card]")
-        shown = page.evaluate("s => document.querySelector(s).textContent", where)
-        for piece in ('onerror="window.PWNED=1">', "${6*7} {{6*7}} `back`", "$5 and $10"):
-            assert piece in shown, (where, piece)
-        assert "</script><script>window.PWNED=2</script>" in shown, where
-        assert "\x00" in shown or "\ufffd" in shown or "⟨0000⟩" in shown
-    assert page.evaluate("window.PWNED") is None
-    assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script, #reasoner iframe').length") == 0
-
-
-def test_fifty_thousand_tokens_are_shown_and_the_lists_are_safe(site):
-    page = site.open("/rollouts?run=nasty&rollout=0.1.2")
-    page.wait_for_selector('.pane[data-rollout="0.1.2"]')
-    assert len(text(page, '[data-part="think"]')) > 240_000
-    for path in ("/rollouts?run=nasty", "/problems?run=nasty&by=problem", "/notes?run=nasty", "/"):
-        page = site.open(path)
-        assert page.evaluate("window.PWNED") is None
-        assert "\u202e" not in page.evaluate("document.querySelector('main').textContent.split('rtl:')[0]")
-    assert NASTY[:20] in site.ask("rollouts", run="nasty")["rows"][0]["head"]
+NARROW = {"width": 390, "height": 844}
 
 
 def expect_no_sideways_scrolling(page, *case):
@@ -250,12 +205,51 @@ def expect_no_sideways_scrolling(page, *case):
     wait_for_value(lambda: (*case, page.evaluate(is_within)), (*case, True))
 
 
+HOSTILE_PLACES = {
+    "/rollouts?run=nasty&rollout=0.0.0": [".pane .parts", ".pane .question"],
+    "/rollouts?run=nasty&rollout=0.0.1": ['.pane [data-part="think"]'],
+    "/group?run=nasty&step=0&group=0": ['[data-column="0.0.0"]', "[data-diff]"],
+    "/problem?run=nasty&id=made/up/0": [".question"],
+    "/reflection?run=nasty": ["[data-gallery]"],
+    "/failures?run=nasty": ["[data-gallery]"],
+    "/overview?run=nasty": ["[data-sync]"],
+    "/notes?run=nasty": ["[data-note] .text"],
+}
+
+
+def test_hostile_text_is_shown_literally_within_a_narrow_window(site):
+    site.page.set_viewport_size(NARROW)
+    for path, where in ((path, where) for path, places in HOSTILE_PLACES.items() for where in places):
+        page = site.open(path)
+        page.wait_for_selector("[data-card]" if where == "[data-gallery]" else where)
+        shown = page.evaluate("s => document.querySelector(s).textContent", where)
+        for piece in ('onerror="window.PWNED=1">', "${6*7} {{6*7}} `back`", "$5 and $10"):
+            assert piece in shown, (path, where, piece)
+        assert "</script><script>window.PWNED=2</script>" in shown, (path, where)
+        assert "\x00" in shown or "\ufffd" in shown or "⟨0000⟩" in shown
+        assert page.evaluate("window.PWNED") is None, path
+        unsafe = "document.querySelectorAll('#reasoner img, #reasoner script, #reasoner iframe').length"
+        assert page.evaluate(unsafe) == 0, path
+        expect_no_sideways_scrolling(page, path)
+
+
+def test_fifty_thousand_tokens_are_shown_and_the_lists_are_safe(site):
+    page = site.open("/rollouts?run=nasty&rollout=0.1.2")
+    page.wait_for_selector('.pane[data-rollout="0.1.2"]')
+    assert len(text(page, '[data-part="think"]')) > 240_000
+    for path in ("/rollouts?run=nasty", "/problems?run=nasty&by=problem", "/"):
+        page = site.open(path)
+        assert page.evaluate("window.PWNED") is None
+        assert "\u202e" not in page.evaluate("document.querySelector('main').textContent.split('rtl:')[0]")
+    assert NASTY[:20] in site.ask("rollouts", run="nasty")["rows"][0]["head"]
+
+
 def test_no_page_is_wider_than_the_window(site):
-    for path in [*PAGES, "/problem?run=growing&id=made/up/0", "/rollouts?run=nasty&rollout=0.0.0"]:
-        site.page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("/", "/problems?run=real", "/evals", "/compare?runs=real,other", "/chat?model=real"):
+        site.page.set_viewport_size(NARROW)
         page = site.open(path)
         for width in (390, 1440):
-            page.set_viewport_size({"width": width, "height": 844})
+            page.set_viewport_size(NARROW | {"width": width})
             expect_no_sideways_scrolling(page, path, width)
 
 
@@ -266,7 +260,7 @@ def test_colour_theme_is_remembered(site):
     page.get_by_label("dark or light").click()
     page.wait_for_function(f"before => {colour} !== before", arg=before)
     after = page.evaluate(colour)
-    site.open("/overview?run=real")
+    site.open("/overview?run=real", reload=True)
     wait_for_value(lambda: page.evaluate(colour), after)
 
 

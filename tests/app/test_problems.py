@@ -6,7 +6,6 @@ from statistics import fmean
 
 import pytest
 
-from app.problems import rollouts_of_problem
 from reasoner.evals.estimators import estimate_share
 from tests.app.library_of import FORGOTTEN, LEARNT, PROBLEMS, RETURNS, STEPS, grouped, num_correct, rows_of, write_run
 
@@ -33,18 +32,6 @@ def test_the_visits_of_a_problem_are_its_groups(call, rows, problem):
         assert [one["name"] for one in visit["rollouts"]] == [row["name"] for row in own]
     assert page["first_solved"] == next((step for (step, _), own in visits.items() if num_correct(own)), None)
     assert (page["question"], page["gold"], page["steps"]) == (problem.question, problem.answer, [0, STEPS - 1])
-
-
-def test_the_rollouts_of_a_problem_are_looked_through_once_for_all_visits(call, monkeypatch):
-    passes = []
-
-    class Rows(list):
-        def __iter__(self):
-            passes.append(1)
-            return super().__iter__()
-
-    monkeypatch.setattr("app.problems.rollouts_of_problem", lambda *about: Rows(rollouts_of_problem(*about)))
-    assert len(call("problem", run="whole", id=PROBLEMS[0].id)["visits"]) == STEPS and len(passes) == 1
 
 
 def name_of(by, row):

@@ -54,7 +54,7 @@ def chosen(rows, labels, where):
     return [row for row in page if all(holds(row) for _, holds in where.values())]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=wheres)
 def test_filters_select_the_same_rows_as_python_conditions(call, rows, labels, where):
     expected = chosen(rows, labels, where)
@@ -63,7 +63,7 @@ def test_filters_select_the_same_rows_as_python_conditions(call, rows, labels, w
     assert page["total"] == len(expected)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=wheres, near=st.integers(0, 12 * STEPS - 1))
 def test_place_counts_the_matching_rollouts_before(call, rows, labels, where, near):
     expected = {row["name"] for row in chosen(rows, labels, where)}

@@ -3,18 +3,13 @@
 import io
 import os
 import re
-import runpy
 import shlex
-import sys
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from unittest.mock import patch
-
-import pytest
 
 from reasoner.cli.main import build_parser, main
 from reasoner.cli.train import command_line
@@ -23,14 +18,11 @@ ROOT = Path(__file__).parents[2]
 GENERATED = "docs/config.md"
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
-ACTIONS = {"rollouts", "runs", "data", "base", "reward-model", "pipeline"}  # commands with a second word
-
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
 _METRIC = re.compile(r"--(?:pass@|pass\^|cons@)\w+")
 _INLINE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_SCRIPT = re.compile(r"python ((?:bench|scripts)/\w+\.py)\b(.*)")
 
 
 @cache
@@ -109,10 +101,6 @@ def help_of(*command: str) -> tuple[int, str]:
     return status, output.getvalue()
 
 
-def command_of(words: list[str]) -> tuple[str, ...]:
-    return tuple(words[:2]) if words[0] in ACTIONS and len(words) > 1 and words[1].isalnum() else tuple(words[:1])
-
-
 @cache
 def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
@@ -152,19 +140,6 @@ def leads_somewhere(name: str, path: str, anchor: str) -> bool:
     return file.exists() and (not anchor or anchor in anchors(file.read_text("utf-8")))
 
 
-def test_commands_take_the_flags_that_are_shown() -> None:
-    def refused(_: str, text: str) -> list[str]:
-        return [" ".join(words) for words in commands(snippets(text)) if words[0].islower() and not is_accepted(words)]
-
-    assert misfits(refused) == {}
-
-
-def is_accepted(words: list[str]) -> bool:
-    known = flags_of(command_of(words))
-    flags = {word.partition("=")[0] for word in words if word.startswith("--") and not _METRIC.fullmatch(word)}
-    return known is not None and flags <= known | {"--help"}
-
-
 def test_parsers_take_the_commands_in_code_blocks() -> None:
     def refused(_: str, text: str) -> list[str]:
         return [" ".join(words) for words in commands(fenced(text)[0]) if not is_parsed(words)]
@@ -182,44 +157,6 @@ def is_parsed(words: list[str]) -> bool:
             return not hasattr(args, "optim.lr") or command_line(args) is not None
         except (SystemExit, ValueError):
             return False
-
-
-class TakenError(Exception):
-    """Ends a script when its parser has taken the arguments."""
-
-
-@pytest.mark.slow
-def test_scripts_take_the_arguments_that_are_shown() -> None:
-    def refused(_: str, text: str) -> list[str]:
-        shown = _SCRIPT.findall("\n".join(snippets(text)).replace("\\\n", ""))
-        return [f"{script}{rest}" for script, rest in shown if not takes(script, shlex.split(rest, comments=True))]
-
-    assert misfits(refused) == {}
-
-
-def takes(script: str, words: list[str]) -> bool:
-    """Whether the parser of a script takes the words; True where it has none, or imports what is not installed."""
-    parse = ArgumentParser.parse_args
-
-    def stop(parser: ArgumentParser) -> None:
-        parse(parser)
-        raise TakenError
-
-    if "parse_args()" not in (ROOT / script).read_text("utf-8"):
-        return True
-    path = patch.object(sys, "path", [str(ROOT / "bench"), *sys.path])
-    with path, patch.object(sys, "argv", [script, *words]), patch.object(ArgumentParser, "parse_args", stop):
-        try:
-            with redirect_stderr(io.StringIO()):
-                runpy.run_path(str(ROOT / script), run_name="__main__")
-        except (TakenError, ImportError):
-            return True
-        except SystemExit:
-            return False
-        finally:
-            for file in ROOT.glob("bench/*.py"):
-                sys.modules.pop(file.stem, None)
-    raise AssertionError(f"{script} has run")
 
 
 def test_flags_in_backticks_exist() -> None:
@@ -243,14 +180,3 @@ def test_modules_of_python_commands_exist() -> None:
         return [module for module, path in paths.items() if not {f"{path}.py", f"{path}/__main__.py"} & files]
 
     assert misfits(missing) == {}
-
-
-def test_lines_that_a_diff_in_the_docs_changes_or_keeps_are_in_the_file() -> None:
-    (diff,) = re.findall(r"(?ms)^```diff\n(.*?)^```", (ROOT / "docs/ALGORITHMS.md").read_text("utf-8"))
-    missing, lines = [], set[str]()
-    for line in diff.splitlines():
-        if line.startswith("+++ "):
-            lines = set((ROOT / line[4:]).read_text("utf-8").splitlines())
-        elif not line.startswith("+") and line[1:] not in lines:
-            missing.append(line)
-    assert missing == [] and lines

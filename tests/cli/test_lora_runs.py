@@ -99,6 +99,7 @@ def test_evaluation_of_a_run_samples_its_base_with_the_adapter(runs, merged):
     assert texts["adapter"] == texts["merged"] != texts["tiny"]
 
 
+@pytest.mark.slow  # chat: tests/inference/test_chat_worker.py; an adapter as a model: above
 def test_chat_worker_answers_with_the_adapter_of_a_run(runs, merged):
     request = {"step": "", "prompt": "none", "begin": "", "gold": "", "question": "1 + 1?", "seed": 0, "samples": 2}
     request |= {"temperature": 1.0, "max_tokens": 8}  # top-p is always 1

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from app.overview import _figures
 from reasoner.api.training import Run
 from reasoner.cli.main import main
 from tests.fixtures.run_folder import run_folder
@@ -82,26 +81,3 @@ def test_run_is_shown_with_its_last_step(runs, capsys) -> None:
     assert (lines["state"], lines["steps"], lines["stage"]) == ("finished", "2 of 2", "rl")
     assert "reward 0.5, correct 10.0 %" in lines["last"]
     assert result(capsys, "runs", "show", "first")["last_step"] == {"step": 1, "correct": 0.1, "reward/mean": 0.5}
-
-
-def test_the_state_of_one_run_reads_no_other(runs, capsys, monkeypatch) -> None:
-    read: list[str] = []
-
-    def spy(run_dir: Path, states: object) -> object:
-        read.append(run_dir.name)
-        return _figures(run_dir, states)
-
-    monkeypatch.setattr("app.overview._figures", spy)
-    assert main(["runs", "show", "first"]) == 0 and read == ["first"]
-
-
-def test_control_characters_of_a_run_reach_no_terminal(runs, capsys) -> None:
-    """A folder of runs may come from elsewhere."""
-    for name, change in (("first", {"imported": "x\x1b[2J"}), ("second", {"model": 3})):
-        path = runs / name / "config.json"
-        stored = json.loads(path.read_text())
-        path.write_text(json.dumps(stored | {"config": stored["config"] | {"algo.name": ""} | change}))
-    (runs / "second").rename(runs / "sec\x1b[1mond")
-    assert main(["runs"]) == 0
-    said = capsys.readouterr().out
-    assert "\x1b" not in said and "x\\x1b[2J" in said and "sec\\x1b[1mond: " in said

@@ -217,25 +217,6 @@ def test_data_show_writes_dates_and_bytes_of_a_parquet_file_as_texts(
     assert problem["columns"] == {"day": "2026-01-02", "raw": "b'x'", "n": {"at": ["03:04:00"]}}
 
 
-HOSTILE = "clear\x1b[2J the\x07 screen of five words"
-
-
-@pytest.mark.parametrize(
-    ("command", "times"),
-    [(["show"], 3), (["contamination", "{path}"], 2), (["audit"], 1)],
-    ids=lambda value: str(value),
-)
-def test_control_characters_of_a_data_set_do_not_reach_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], times: int
-) -> None:
-    row = {"id": f"a {HOSTILE}", "question": HOSTILE, "answer": HOSTILE, f"hint {HOSTILE}": "2"}
-    path = write_lines(tmp_path, row, row | {"id": "b", "answer": "3"})
-    assert main(["data", *(word.format(path=path) for word in command), path]) == 0
-    output = capsys.readouterr().out
-    assert "\x1b" not in output and "\x07" not in output
-    assert output.count("clear\\x1b[2J the\\x07 screen") >= times
-
-
 @pytest.mark.parametrize("lines", [[], [{"question": "1+1?"}]], ids=["no rows", "no usable row"])
 def test_data_show_of_a_file_without_problems_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[Any]

@@ -63,6 +63,7 @@ def test_the_most_similar_training_problem_is_named_and_short_questions_are_comp
     assert len(find_overlaps([problem("compute 12 + 5")], [problem("Compute 12 + 5.")])) == 1
 
 
+@pytest.mark.slow  # that they share none: test_generated.py
 def test_generated_splits_share_no_problem_and_few_have_the_same_numbers() -> None:
     assert find_overlaps(load("one-step"), load("one-step:heldout")) == []
     overlaps = find_overlaps(load("generated"), load("generated:heldout"))

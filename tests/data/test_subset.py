@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("size", range(1, 39))
+@pytest.mark.parametrize("size", [1, 7, 20, 38])
 def test_sample_and_rest_share_no_question_and_make_up_the_set(path: Path, size: int) -> None:
     sample, rest = (load(f"{path}?{option}={size}") for option in ("sample", "without_sample"))
     questions = [{problem.question for problem in side} for side in (sample, rest)]

@@ -97,7 +97,7 @@ def peaks(world: World, small: Path, large: Path, way: str) -> tuple[float, floa
     """Largest private memory of this rank above that of before, in bytes: (while a trainer of the large model is built,
     while its weights are loaded again). What the small model's takes first are imports.
     """
-    ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**20)  # blocks that are freed go back to the system
+    ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**19)  # blocks that are freed go back to the system
     cfg = config()
     cfg = replace(cfg, engine=replace(cfg.engine, name="transformers"), optim=replace(cfg.optim, sharding=way))
     trainers: list[Trainer] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,20 +39,18 @@ from tests.fixtures.toys import config, random_groups
 from verifiers import VerifierPool
 
 
-def shards(
-    world: World, cases: Sequence[tuple[str, str]], ways: Sequence[str], folder: Path
-) -> dict[str, tuple[Any, ...]]:
-    """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint(),
+def shards(world: World, cases: Mapping[str, Sequence[tuple[str, str]]], folder: Path) -> dict[str, tuple[Any, ...]]:
+    """For each way of holding the weights: (gradients() of its cases, checkpoint_and_resume(), adapter_checkpoint(),
     critic_from_reward_model()).
     """
     return {
         weights: (
-            gradients(world, cases, weights),
+            gradients(world, own, weights),
             checkpoint_and_resume(world, weights, folder / weights),
             adapter_checkpoint(world, weights, folder / weights / "adapter") if find_spec("peft") else {},
             critic_from_reward_model(world, weights),
         )
-        for weights in ways
+        for weights, own in cases.items()
     }
 
 

@@ -40,19 +40,6 @@ def test_first_way_that_fits(name, gpu, processes, weights):
     assert own.first_that_fits() == weights, own.peaks()
 
 
-def test_shards_divide_what_stays_and_add_what_is_whole():
-    memory, alone = plan("qwen2.5-7b", "h100", 8), plan("qwen2.5-7b", "h100", 1)
-    whole, gathered, sharded = alone.parts("replicated"), memory.parts("gathered"), memory.parts("sharded")
-    for name in ("weights", "gradients", "optimiser"):
-        assert gathered[name] == sharded[name] == pytest.approx(whole[name] / 8, abs=1)
-    assert gathered["whole_weights"] == whole["weights"] / 2 and gathered["whole_gradients"] == whole["gradients"]
-    # The embeddings (2 x 3584 x 152,064) and two of 28 layers, of 7.6e9 parameters.
-    assert 2 * sharded["whole_weights"] / whole["weights"] == pytest.approx(0.143 + 2 / 28 * 0.857, abs=0.002)
-    assert alone.peak("replicated") == alone.estimate.peak()
-    peaks = [memory.peak(weights) for weights in STRATEGIES]
-    assert peaks == sorted(peaks, reverse=True) and len(set(peaks)) == 3
-
-
 def test_many_ranks_never_have_a_whole_model():
     """Neither while they load the policy, the reference and the critic, nor afterwards."""
     many = {"engine.gpu_memory": 0.1, "optim.micro_batch_tokens": 256, "sampling.max_tokens": 256}

@@ -11,16 +11,15 @@ import pytest
 from transformers import PreTrainedModel
 
 from reasoner.config.algorithm import AlgoConfig
-from reasoner.config.learning import LoraConfig, OptimConfig, RewardConfig, TeacherConfig
+from reasoner.config.learning import LoraConfig, OptimConfig, RewardConfig
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
-from reasoner.doctor.memory import MemoryEstimate, model_sizes, passes_peak
+from reasoner.doctor.memory import MemoryEstimate, passes_peak
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.doctor.preset_fit import meta_model
-from reasoner.models.fused_lm_head import CPU_TILE
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
@@ -78,56 +77,6 @@ def test_the_formula_is_within_a_tenth_of_what_an_update_takes():
         assert one["predicted"] == pytest.approx(one["above"], rel=0.1)
 
 
-def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
-    """Packed in bfloat16 alone, and in models whose layers all see every earlier token."""
-    rows, length, prompt, layers = 4, 64, 40, 2
-    cfg = one_prompt(length, OptimConfig(micro_batch_tokens=rows * length), algo=AlgoConfig(group_size=rows, beta=0.0))
-    stored = {
-        (device, dtype): need_of(
-            qwen(**_NARROW), replace(cfg, optim=replace(cfg.optim, dtype=dtype)), prompt=prompt, device=device
-        ).parts()["activations"]
-        for device in ("cpu", "cuda")
-        for dtype in ("float32", "bfloat16")
-    }
-    mask, repeated = rows * length * (prompt + length), rows * (prompt + length) * (2 * 64 - 2 * 32)
-    assert stored["cpu", "bfloat16"] - stored["cuda", "bfloat16"] == 2 * layers * (mask + repeated)
-    assert stored["cpu", "float32"] == stored["cuda", "float32"]
-    sliding = qwen(**_NARROW, use_sliding_window=True, sliding_window=8, max_window_layers=0)
-    needs = [need_of(sliding, cfg, prompt=prompt, device=device).parts() for device in ("cpu", "cuda")]
-    assert needs[0]["activations"] == needs[1]["activations"]
-
-
-def test_a_teacher_s_whole_distribution_is_two_more_copies_of_a_tile():
-    cfg = one_prompt(512, OptimConfig(micro_batch_tokens=512), algo=AlgoConfig(group_size=2))
-    for model, is_tiled in ((qwen(**_NARROW), True), (tiny_model(vocabulary=300, width=64), False)):
-        taught = [replace(cfg, teacher=TeacherConfig(model="base", kl=kl)) for kl in ("sampled", "full")]
-        plain, full = (need_of(model, own, prompt=40)._micro_batch()["logits"] for own in taught)
-        tile = min(512 * model.config.vocab_size, CPU_TILE)
-        gradients = 4 * 64 * (512 + (0 if is_tiled else 300))  # a small head's is not added in place
-        assert full == 5 * 4 * tile + gradients
-        assert plain == 3 * 4 * tile + gradients * is_tiled
-
-
-def test_large_temporaries_leave_no_gaps_between_layers():
-    """A tensor of 2 MiB: 8,192 tokens of width 64; keys and values, of half that width, are below."""
-    policy = tiny_model(vocabulary=300, width=64)
-    sizes = model_sizes(policy)
-    long = one_prompt(8192, OptimConfig(micro_batch_tokens=8192), algo=AlgoConfig(beta=0.0))
-    small, large = 9 * 4 * 8192 * (sizes.keys // 2), 4 * 8192 * (4 * sizes.hidden + 5 * sizes.query)
-    assert need_of(policy, long, prompt=40).parts()["gaps"] == sizes.layers * small + large
-
-
-def test_overhead_is_counted_on_a_cpu_alone_and_logits_and_gradients_of_a_layer_not_together():
-    policy = tiny_model(vocabulary=300)
-    sizes = [need_of(policy, Config(), prompt=40, device=device).parts()["overhead"] for device in ("cpu", "cuda")]
-    assert sizes[0] > 2**24 and sizes[1] == 0
-    policy = tiny_model(vocabulary=300)
-    need = need_of(policy, Config(sampling=SamplingConfig(max_tokens=64)), prompt=40)
-    part = need.parts()
-    assert passes_peak(part) == part["activations"] + max(part["logits"], part["layer"])
-    assert min(part["logits"], part["layer"]) > 0
-
-
 def test_memory_parts_count_weights_gradients_optimiser_reference_and_critic():
     policy, cfg = tiny_model(vocabulary=300), Config(sampling=SamplingConfig(max_tokens=64))
     numel = sum(parameter.numel() for parameter in policy.parameters())
@@ -160,13 +109,6 @@ def test_memory_parts_count_the_adapter_alone_with_lora():
     ]  # fmt: skip
 
 
-def test_a_response_longer_than_a_micro_batch_is_counted_whole():
-    policy = tiny_model(vocabulary=300)
-    cfg = Config(sampling=SamplingConfig(max_tokens=400), optim=OptimConfig(micro_batch_tokens=16))
-    estimate = need_of(policy, cfg, prompt=300)
-    assert estimate.parts()["activations"] == estimate._passes(1, 1, 400)["activations"]
-
-
 def test_memory_that_is_not_there_is_red_and_names_the_settings_to_lower():
     policy = tiny_model(vocabulary=300)
     cfg = Config(optim=OptimConfig(micro_batch_tokens=8192), sampling=SamplingConfig(max_tokens=64))
@@ -187,23 +129,6 @@ def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red(share):
     cfg = resolve([("test", {"engine.gpu_memory": share, "engine.name": "vllm", "sampling.max_tokens": 256})]).config
     line = memory_finding(need_of(qwen(), cfg, prompt=100, device="cuda", total=2**34), 2**34)
     assert (line.severity, line.suggestion) == (Severity.ERROR, f"--engine.gpu_memory {share + 0.2:g}")
-
-
-def test_recomputed_layers_and_bfloat16_reference_are_predicted():
-    cfg = Config(sampling=SamplingConfig(max_tokens=256), optim=OptimConfig(dtype="bfloat16", micro_batch_tokens=2048))
-    small = replace(cfg, optim=replace(cfg.optim, recompute=True))
-    plain, lean = (need_of(qwen(), one, prompt=200) for one in (cfg, small))
-    assert plain.parts()["reference"] == pytest.approx(plain.parts()["weights"] / 2, rel=0.01)
-    assert passes_peak(lean.parts()) < passes_peak(plain.parts()) / 3
-    assert lean.peak() < plain.peak()
-
-
-def test_short_completions_that_copy_long_prompts_are_counted():
-    """16 rows of 128 tokens copy their prompts' keys and values 16 times, two rows of 1,024 only twice."""
-    cfg = Config(sampling=SamplingConfig(max_tokens=1024), optim=OptimConfig(micro_batch_tokens=2048))
-    estimate = need_of(qwen(), cfg, prompt=1000)
-    short, long = (estimate._passes(2, rows, 2048 // rows)["activations"] for rows in (16, 2))
-    assert estimate.parts()["activations"] == short > long
 
 
 def test_gradients_are_not_counted_beside_the_engine_that_samples():
@@ -241,21 +166,6 @@ def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, devi
     a_copy = 4 * (parameters + 151_936 * 896)  # a tied output layer is sent under both of its names
     adapter = steps * one.parts()["gradients"] if rank and not copies else 0  # 4 bytes for each of its parameters
     assert several.peak() - one.peak() == copies * a_copy + adapter
-
-
-def test_gradients_of_large_embeddings_take_no_copy():
-    """The formula without them beside that of a vocabulary just too small to be summed in place."""
-    cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=1024, recompute=True), algo=AlgoConfig(group_size=8))
-    models = [qwen(**_NARROW, vocab_size=size) for size in (2**16 - 1, 2**16)]
-    small, large = (need_of(model, cfg, prompt=40).parts() for model in models)
-    assert passes_peak(small) - passes_peak(large) == pytest.approx(4 * 64 * 2**16, rel=0.01)
-
-
-def test_long_completions_have_no_mask_on_a_cpu():
-    cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=2048), algo=AlgoConfig(group_size=2))
-    cuda, cpu = (need_of(qwen(), cfg, prompt=100, device=one).parts() for one in ("cuda", "cpu"))
-    mask = 4 * 2 * 1024 * (100 + 1024)
-    assert cuda["activations"] - cpu["activations"] == mask * 24
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +28,6 @@ from reasoner.trainer.checkpoint import best_score, list_checkpoints, valid_chec
 from reasoner.trainer.metrics_logger import MetricsLogger
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.trainings import OF_A_CLOCK, contents, differing, flags
-from verifiers import VerifierPool
 
 SMALL = {
     "preset": "base", "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 3,
@@ -178,21 +176,6 @@ def test_rollouts_that_are_slow_to_write_are_on_the_disk_before_the_metrics_of_t
     monkeypatch.setattr(MetricsLogger, "write", line)
     assert train(tmp_path, steps=2) == 0
     assert steps == [(0, True), (1, True)]
-
-
-def test_a_grading_worker_that_is_killed_is_replaced_and_no_verdict_changes(tmp_path, monkeypatch, healthy, train):
-    score, killed = VerifierPool.score, []
-
-    def killing(pool, *rest, **how):
-        (worker,) = pool._workers
-        if worker is not None and len(killed) < 3:
-            os.kill(worker.pid, signal.SIGKILL)
-            killed.append(worker.pid)
-        return score(pool, *rest, **how)
-
-    monkeypatch.setattr(VerifierPool, "score", killing)
-    assert train(tmp_path) == 0
-    assert len(set(killed)) == 3 and rollouts(tmp_path / "a") == healthy
 
 
 def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path, monkeypatch, capsys, healthy, train):

@@ -133,6 +133,7 @@ def test_lora_run_killed_twice_ends_with_equal_bytes(tmp_path, engine):
     assert differing(found, content(straight)) == []
 
 
+@pytest.mark.slow  # SIGINT: tests/test_api.py; SIGTERM: of two processes, tests/distributed/test_train.py
 def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted, penalised):
     for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
         shard = tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet"

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from reasoner.evals.response_cache import ResponseCache
-from reasoner.evals.sampling import Sampler, _keys, generate_responses, num_missing
-from reasoner.rollouts.seeds import digest, sample_seed
+from reasoner.evals.sampling import Sampler, generate_responses, num_missing
+from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, prompt
 
@@ -83,11 +83,3 @@ def test_a_cache_on_a_file_system_without_locks_is_used(path, monkeypatch):
     monkeypatch.setattr("reasoner.evals.response_cache.fcntl.flock", flock)
     first = cached(path, Scripted(SCRIPT), 2)
     assert cached(path, None, 2) == first
-
-
-def test_cache_keys_differ_by_prompt_sample_and_seed():
-    one = prompt("a", "4")
-    other = type(one)(one.problem, one.text, one.prefill, (2,))
-    keys = [*_keys(one, 2, 0, "eval"), *_keys(one, 1, 1, "eval"), *_keys(other, 1, 0, "eval")]
-    assert len(set(keys)) == 4 and keys[0][0] != keys[3][0]
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 1, "b": 3})

@@ -1,10 +1,10 @@
-"""A tiny random model, and for a file of tests an engine of each kind that samples from it."""
+"""A tiny random model, and an engine of each kind that samples from it, for two files of tests."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def engines(folder: Path) -> Iterator[dict[str, Any]]:
-    """By name; without vLLM's where it is not installed."""
+_OPEN = ExitStack()  # of the engines
+_FILES = ("test_engines.py", "test_tool_engine.py")
+
+
+@cache
+def _engines(folder: Path) -> dict[str, Any]:
     from reasoner.config.schema import EngineConfig
     from reasoner.inference.factory import make_engine
 
     names = ["vllm", "transformers"] if importlib.util.find_spec("vllm") else ["transformers"]
-    with ExitStack() as stack:
-        made = {name: make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0) for name in names}
-        yield {name: stack.enter_context(closing(engine)) for name, engine in made.items()}
+    made = {name: make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0) for name in names}
+    return {name: _OPEN.enter_context(closing(engine)) for name, engine in made.items()}
+
+
+@pytest.fixture
+def engines(folder: Path) -> dict[str, Any]:
+    """By name; without vLLM's where it is not installed."""
+    return _engines(folder)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Close the engines after the last test of their files: others start engines of their own."""
+    if item.path.name in _FILES and (nextitem is None or nextitem.path.name not in _FILES):
+        _OPEN.close()
+        _engines.cache_clear()
 
 
 @pytest.fixture(params=["transformers", "vllm"])

@@ -195,9 +195,10 @@ def test_tags_are_kept_in_text(engine, prompts, folder):  # trap 20
     assert all("<think>" in c.text for c in tagged)
 
 
-def test_unknown_weights_and_a_prompt_longer_than_the_context_are_refused(engine, prompts):
+def test_unknown_weights_and_a_prompt_longer_than_the_context_are_refused(engine, folder, prompts):
     with pytest.raises((ValueError, KeyError, AttributeError), match="elsewhere"):
         engine.update_weights([("elsewhere.weight", torch.zeros(2))], version=9)
+    restore_weights(engine, folder)
     endless = replace(prompts[0], token_ids=prompts[0].token_ids * 9)
     with pytest.raises(ValueError, match=f"{len(endless.token_ids)}"):
         engine.generate([endless], SAMPLED, seeds([endless]))

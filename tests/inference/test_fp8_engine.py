@@ -36,6 +36,7 @@ def folder(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("tiny"), heads=2, key_value_heads=1)
 
 
+@pytest.mark.slow  # each run asks for a certificate: reasoner.trainer.sync_certificate
 def test_fp8_engine_quantises_updates_as_what_it_loads_has_its_limit_and_is_refused_with_old_weights(folder, tmp_path):
     """One engine for all that an update says, and one that loads."""
     model = perturbed(folder)

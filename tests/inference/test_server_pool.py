@@ -120,9 +120,8 @@ def test_samples_of_a_prompt_go_to_the_same_server(servers):
 
 
 FAULTS = {
-    "status 500": 500, "proxy without a server": 404, "too many requests": 429, "another token": 401,
-    "connection is broken off": "cut", "not JSON": "{", "brackets": "[" * 200_000, "redirect": 307,
-    "not an object": "[1, 2]", "no choices": json.dumps({"choices": []}),
+    "status 500": 500, "proxy without a server": 404, "another token": 401, "connection is broken off": "cut",
+    "not JSON": "{", "redirect": 307, "no choices": json.dumps({"choices": []}),
 }  # fmt: skip
 
 

@@ -60,6 +60,12 @@ def prompts(folder):
     return [render(problem, load_template("none"), tokenizer) for problem in problems("train", 6)]
 
 
+@pytest.fixture
+def own_engine(engines):
+    """One of the two engines, which sample the same."""
+    return engines["transformers"]
+
+
 def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, log=None, **settings):
     tokenizer = load_tokenizer(folder)
     ends = end_token_ids(folder, tokenizer)
@@ -134,27 +140,27 @@ def test_logprobs_of_every_turn_are_those_of_the_model_on_the_whole_trajectory(e
     assert float((sampled - own).abs().max()) < 1e-3
 
 
-def test_limits_truncate_a_trajectory(engine, folder, prompts):
+def test_limits_truncate_a_trajectory(own_engine, folder, prompts):
     for settings, most in (({"max_turns": 1}, 1), ({"max_turns": 2}, 2)):
-        completions = flat(with_tool(engine, folder, **settings).generate(prompts, SAMPLED, seeds(prompts)))
+        completions = flat(with_tool(own_engine, folder, **settings).generate(prompts, SAMPLED, seeds(prompts)))
         assert max(len(c.observations) for c in completions) == most
         cut = [c for c in completions if len(c.observations) == most and c.text.endswith("e")]
         assert cut and {c.finish for c in cut} == {"length"}
     short = replace(SAMPLED, max_tokens=20)
-    completions = flat(with_tool(engine, folder).generate(prompts, short, seeds(prompts)))
+    completions = flat(with_tool(own_engine, folder).generate(prompts, short, seeds(prompts)))
     assert max(len(c.token_ids) for c in completions) <= 20
     assert all(c.finish == "length" for c in completions if len(c.token_ids) == 20 and c.token_ids[-1] not in (0, 2))
     longest = max(len(p.token_ids) for p in prompts)
-    narrow = with_tool(engine, folder, max_model_len=longest + 16)
+    narrow = with_tool(own_engine, folder, max_model_len=longest + 16)
     completions = narrow.generate(prompts, SAMPLED, seeds(prompts))
     rows = zip(prompts, completions, strict=True)
     called = [len(p.token_ids) + c.observations[-1].end for p, own in rows for c in own if c.observations]
     assert called and max(called) < longest + 16
 
 
-def test_an_answer_is_cut_and_its_special_tokens_are_spelt(engine, folder, prompts):
+def test_an_answer_is_cut_and_its_special_tokens_are_spelt(own_engine, folder, prompts):
     pool, tokenizer = Counting(f"{END}{OTHER_END} 12345678901234567890"), load_tokenizer(folder)
-    tool = with_tool(engine, folder, pool=pool, max_answer_tokens=12)
+    tool = with_tool(own_engine, folder, pool=pool, max_answer_tokens=12)
     completions = flat(tool.generate(prompts, SAMPLED, seeds(prompts)))
     parts = [(c, part) for c in completions for part in c.observations]
     assert parts
@@ -175,14 +181,14 @@ def test_halves_of_surrogate_pairs_that_a_tool_echoes_are_replaced(engines, fold
     assert any(again.take(json.loads(line)["key"]) for line in (tmp_path / "answers/step-000000.0.jsonl").open())
 
 
-def test_a_group_is_reported_once_when_all_its_turns_are_done(engine, folder, prompts):
+def test_a_group_is_reported_once_when_all_its_turns_are_done(own_engine, folder, prompts):
     reported = {}
 
     def on_group_done(place, completions):
         assert place not in reported
         reported[place] = completions
 
-    groups = with_tool(engine, folder).generate(prompts, SAMPLED, seeds(prompts), on_group_done)
+    groups = with_tool(own_engine, folder).generate(prompts, SAMPLED, seeds(prompts), on_group_done)
     assert [reported[place] for place in range(len(prompts))] == groups
 
 
@@ -211,12 +217,12 @@ def test_replies_of_environments_are_no_calls_of_tools(engines, folder, prompts)
     assert sum(len(one.call_errors) for one in sampled) == sum(is_call for _, is_call in parts)
 
 
-def test_seeds_of_later_turns_are_a_function_of_seed_and_turn(engine, folder, prompts):
-    recorded = Recording(engine)
+def test_seeds_of_later_turns_are_a_function_of_seed_and_turn(own_engine, folder, prompts):
+    recorded = Recording(own_engine)
     with_tool(recorded, folder).generate(prompts, SAMPLED, seeds(prompts))
     drawn = [seed for _, own, _ in recorded.calls for row in own for seed in row]
     assert len(set(drawn)) == len(drawn) and len(recorded.calls) > 2
-    again = Recording(engine)
+    again = Recording(own_engine)
     with_tool(again, folder).generate(prompts, SAMPLED, seeds(prompts))
     assert [own for _, own, _ in again.calls] == [own for _, own, _ in recorded.calls]
 

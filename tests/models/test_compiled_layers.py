@@ -64,7 +64,9 @@ def assert_same(one, other):
     assert torch.allclose(one[1], other[1], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(own, marks=[pytest.mark.slow] if own == "shared critic" else []) for own in CASES]
+)
 def test_compiled_layers_have_the_numbers_of_others_in_few_graphs(case):
     expected = steps(compiles=False, **CASES[case])
     assert not counters["stats"]

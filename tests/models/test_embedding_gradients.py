@@ -57,23 +57,6 @@ def test_gradient_equals_autograds_for_any_micro_batch(monkeypatch, micro, setti
         torch.testing.assert_close(added[name], gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_lookup_gradient_sums_repeated_tokens_and_omits_the_padding(monkeypatch):
-    monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
-    model = llama(tie_word_embeddings=False)
-    embedding = model.get_input_embeddings()
-    ids = torch.tensor([[3, PADDING, 3], [5, 3, PADDING]])
-    weights = torch.randn(2, 3, 32, generator=torch.Generator().manual_seed(0))
-    (weights * embedding(ids)).sum().backward()
-    expected = embedding.weight.grad.clone()
-    assert expected[PADDING].abs().sum() == 0 < expected[3].abs().sum()
-    with accumulate_embedding_gradients(model):
-        embedding.weight.grad = None
-        (weights * embedding(ids)).sum().backward()
-        assert torch.equal(embedding.weight.grad, expected)
-        (weights * embedding(ids)).sum().backward()
-    assert torch.equal(embedding.weight.grad, 2 * expected)
-
-
 @pytest.mark.parametrize("tied", [True, False])
 def test_no_tensor_of_a_weight_s_size_is_returned_to_autograd(monkeypatch, tied):
     monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)

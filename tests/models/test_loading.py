@@ -6,7 +6,6 @@ import pytest
 import torch
 from transformers import ByT5Tokenizer, GPT2Config, GPT2LMHeadModel, MistralConfig
 
-from reasoner.models import loading as models
 from reasoner.models.loading import completion_logprobs, load_policy, load_tokenizer, token_logprobs
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
@@ -65,20 +64,6 @@ def test_equal_logits_give_log_vocabulary_at_any_temperature():
     assert sampled_logprobs[mask].tolist() == pytest.approx([-math.log(40)] * 6)
     assert entropy[mask].tolist() == pytest.approx([math.log(40)] * 6)
     assert (sampled_logprobs[~mask] == 0).all() and (entropy[~mask] == 0).all()
-
-
-def test_tiled_logits_give_same_logprobs_and_gradient(monkeypatch):
-    model = tiny_model(vocabulary=40, width=32)
-
-    def outputs():
-        sampled_logprobs, entropy = logprobs(model, temperature=0.7)
-        gradients = torch.autograd.grad(sampled_logprobs.square().sum(), list(model.parameters()))
-        return sampled_logprobs, entropy, *gradients
-
-    whole = outputs()
-    monkeypatch.setattr(models, "MAX_LOGITS", 5 * 40)  # those of five positions, of six
-    for one, other in zip(whole, outputs(), strict=True):
-        assert torch.allclose(one, other, atol=2e-6 * float(one.abs().max()))
 
 
 def test_log_softmax_is_float32_under_bfloat16():  # trap 31

@@ -156,15 +156,6 @@ def test_adapter_of_a_download_names_its_base_on_the_hub(tmp_path, cache):
     assert BaseModel("ada/tiny", folder, "0").public_name == ("ada/tiny" if cache else folder)
 
 
-@torch.no_grad()
-def test_write_merged_writes_a_full_model_folder(tmp_path):
-    _, folder, policy = saved(tmp_path)
-    adapters.write_merged(folder, tmp_path / "out")
-    full = load_policy(tmp_path / "out", device=CPU)
-    assert full_folder(tmp_path / "out") == tmp_path / "out"
-    assert float((logprobs(full) - logprobs(policy)).abs().max()) < 1e-5
-
-
 def test_adapter_is_refused_with_another_base_or_none(tmp_path):
     base, folder, _ = saved(tmp_path)
     about = json.loads((folder / "base_model.json").read_text())

@@ -105,15 +105,12 @@ def test_pass_in_bfloat16_holds_no_casts_of_layers_that_it_has_left(has_gradient
 
 
 CASES = product(MODELS, (False, True), ("plain", "kl and entropy", "separate critic", "shared critic"))
-SLOW = pytest.mark.slow
+QUICK, SLOW = (("qwen2", True, "shared critic"), ("qwen2", False, "plain")), pytest.mark.slow
 
 
 @pytest.mark.parametrize(
     ("model", "recompute", "settings"),
-    [
-        pytest.param(*case, marks=[] if (case[0] == "qwen2" and case[1]) or case[2] == "plain" else SLOW)
-        for case in CASES
-    ],
+    [pytest.param(*case, marks=[] if case in QUICK or case[1:] == (True, "plain") else SLOW) for case in CASES],
 )
 def test_gradient_in_bfloat16_is_that_of_casts_held_for_a_pass_to_the_bit(monkeypatch, model, recompute, settings):
     steps, keep = [], partial(compute_precision, keeps_casts=True)

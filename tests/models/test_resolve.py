@@ -41,7 +41,7 @@ def test_best_checkpoint_of_a_run_without_others_is_found_by_its_name(tmp_path):
         resolve_model("a", runs=tmp_path / "runs", step="3")
 
 
-@pytest.mark.parametrize("name", ["nothing", "./a/b", "/no/such", "a/b/c", "~x/y"])
+@pytest.mark.parametrize("name", ["nothing", "/no/such", "~x/y"])
 def test_locate_names_searched_places_for_unknown_model(tmp_path, name):
     with pytest.raises(ValueError, match=r"'base'.* run .* config.json.* hub"):
         resolve_model(name, runs=tmp_path)

@@ -38,6 +38,7 @@ def test_no_document_states_a_calculation_of_another_split_in_any_form(documents
             assert split_of_step(equation(a, op, b)) == "corpus", text
 
 
+@pytest.mark.slow  # no calculation of one is stated: above
 def test_no_held_out_question_stands_in_the_corpus(documents):
     questions = {p.question for split in ("heldout", "validation", "train") for p in problems(split)}
     whole, shortest = "\n".join(documents), min(map(len, questions))

@@ -76,7 +76,7 @@ def test_stages_run_in_order_once_and_only_the_table_is_on_standard_output(tmp_p
     assert capfd.readouterr().out == out and len(calls(tmp_path)) == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_pipeline_that_was_stopped_goes_on_with_its_stage(tmp_path, number):
     (tmp_path / "hold-p-b").touch()
     first = start(tmp_path)

@@ -52,7 +52,7 @@ def test_gradient_is_independent_of_micro_batches_for_every_algorithm(name):  # 
     groups = [four()] if name == "grpo_process" else groups
     steps = STEPS if name == "grpo_process" else None
     whole, _ = gradient(config(name=name, beta=0.05), groups, ref=reference(), steps=steps)
-    for tokens in (1, 13, 40):
+    for tokens in (1, 13):
         split, _ = gradient(config(name=name, beta=0.05, micro=tokens), groups, ref=reference(), steps=steps)
         assert torch.allclose(whole, split, atol=2e-6 * float(whole.abs().max()), rtol=1e-4)
 

@@ -49,7 +49,7 @@ def test_ppo_takes_the_end_of_a_truncated_completion_for_an_end():
     assert (ready.advantages == -0.5).all() and (ready.returns == 0).all()
 
 
-LIMIT, SAMPLES, ENDS = 4, 128, 0  # a policy over four tokens, of which token 0 ends a completion
+LIMIT, SAMPLES, ENDS = 4, 64, 0  # a policy over four tokens, of which token 0 ends a completion
 
 
 def sampled(policy, generator):
@@ -78,7 +78,7 @@ def test_ppo_learns_to_end_completions_when_truncated_ones_earn_nothing(seed):
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2), sampling=replace(cfg.sampling, max_tokens=LIMIT))
     trainer = make_trainer(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
     shares = []
-    for _ in range(60):
+    for _ in range(45):
         rolled = sampled(trainer.model, generator)
         shares.append(sum(c.finish == "length" for c in rolled.completions) / SAMPLES)
         take_step(trainer, [rolled])

@@ -61,16 +61,6 @@ def test_metrics_do_not_depend_on_micro_batches(algo):  # trap 43
     assert parts == pytest.approx(whole, rel=2e-3, abs=1e-5)
 
 
-def test_token_values_are_stored_under_collated_row():
-    """Rows pass through blocks, micro-batches and minibatches; each is stored under its index in the collated batch."""
-    groups = random_groups()
-    batch, _, tokens = update(config(micro=13, minibatches=2), groups)
-    _, _, straight = update(config(), groups)
-    first = [row for row in tokens if tokens[row]["entropy"] == pytest.approx(straight[row]["entropy"], abs=1e-5)]
-    assert len(first) >= len(batch) // 2  # the first minibatch sees the same policy as the single update
-    assert tokens.keys() == straight.keys()
-
-
 def test_rows_without_gradient_have_no_token_values():
     flat, mixed = group([5, 6], [[7, 8], [9]], [1.0, 1.0]), group([5, 6], [[7, 8], [9]], [0.0, 1.0])
     _, _, tokens = update(config(group_size=2), [flat, mixed])

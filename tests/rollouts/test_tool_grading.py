@@ -98,7 +98,7 @@ def outcome(group):
 
 def cases(extract):
     """Pairs of texts: each before with every after, thinned, and other ones for each extraction."""
-    return [(a, b) for i, a in enumerate(BEFORE) for j, b in enumerate(AFTER) if (i + j + len(extract)) % 4 == 0]
+    return [(a, b) for i, a in enumerate(BEFORE) for j, b in enumerate(AFTER) if (i + j + len(extract)) % 8 == 0]
 
 
 @pytest.mark.parametrize("extract", EXTRACTORS)

@@ -185,9 +185,10 @@ def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"lr": 1e-3, "beta": 0.001}, pytest.param({"name": "ppo", "lr": 3e-4}, marks=pytest.mark.slow)],
+    [{"lr": 1e-3, "beta": 0.001}, {"name": "ppo", "lr": 3e-4}],
     ids=["grpo", "ppo"],
 )
+@pytest.mark.slow  # of a recorded run: below
 def test_a_toy_that_learns_raises_no_alarm_in_forty_steps(folder, settings):
     history = lived(folder, 40, second_is_five, **settings)  # solved by then: later all rewards are equal
     assert history[0]["correct"] < 0.2 and sum(line["correct"] for line in history[-5:]) / 5 > 0.6

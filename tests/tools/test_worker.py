@@ -19,7 +19,7 @@ pytest.importorskip("pydantic_monty")
 
 @pytest.fixture(scope="module")
 def pool():
-    with ToolPool(ToolsConfig(names="python", seconds=1.0), is_json=False) as running:
+    with ToolPool(ToolsConfig(names="python", seconds=0.5), is_json=False) as running:
         yield running
 
 
@@ -65,7 +65,7 @@ def test_hostile_programs_read_nothing_write_nothing_and_end(traps):
     programs = [program for own in PROGRAMS.values() for program in own]
     assert len(programs) > 240
     began = monotonic()
-    with ToolPool(ToolsConfig(names="python", seconds=0.15), is_json=False) as pool:
+    with ToolPool(ToolsConfig(names="python", seconds=0.1), is_json=False) as pool:
         answers = pool.answers(programs)
         assert pool.answers(["print(6 * 7)"])[0].text == "42"  # the pool lives on
     seconds = monotonic() - began

@@ -5,7 +5,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from reasoner.console import escape_controls, speed
+from reasoner.console import escape_controls
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics, truncate_logs
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -69,15 +69,6 @@ def test_times_are_not_in_the_metrics_file(tmp_path):
 
 def test_control_characters_of_a_completion_are_not_printed():
     assert escape_controls("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
-
-
-def test_speed_of_a_slow_model_is_not_zero(tmp_path):
-    with MetricsLogger(tmp_path, steps=9, start=0) as logger:
-        logger.write({"step": 0, **LINE}, TIMED | {"tokens_per_second": 0.4})
-        assert "24.0 tok/min" in panel_text(logger)
-    assert [speed(value) for value in (1234.5, 10, 9.96, 1.0, 0.31)] == [
-        "1,234 tok/s", "10 tok/s", "10.0 tok/s", "1.0 tok/s", "18.6 tok/min",
-    ]  # fmt: skip
 
 
 def test_time_left_follows_the_limit_that_ends_the_run(tmp_path, capsys, monkeypatch):

@@ -53,7 +53,7 @@ CHANGES = {
         "mask_truncated_completions": True, "ref_sync_steps": 1, "kl_target": 0.1,
     },
 }  # fmt: skip
-QUICK = ("grpo", "ppo", "grpo_process", "minibatches, entropy, importance")
+QUICK = ("ppo", "grpo_process", "minibatches, entropy, importance")
 
 
 @pytest.mark.parametrize(

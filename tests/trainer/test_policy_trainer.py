@@ -146,7 +146,7 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
     assert all(torch.equal(a, b) for a, b in zip(straight.model.parameters(), second.model.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo"])
+@pytest.mark.parametrize("name", ["dapo", *(pytest.param(own, marks=pytest.mark.slow) for own in ("grpo", "dr_grpo"))])
 def test_training_raises_reward_of_toy_task(name):
     """Four questions (tokens 10 to 13), the right answer to each is the token plus 10: from chance to nearly always."""
     torch.manual_seed(0)

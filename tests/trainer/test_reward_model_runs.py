@@ -36,6 +36,7 @@ def models(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow  # parts of rewards: tests/rollouts/test_reward_models.py; the setting: test_settings_are_read.py
 def test_constant_reward_model_moves_no_weight_and_is_a_part_of_every_rollout(models, tmp_path):
     name = f"{models}/constant"
     run = trained(tmp_path, reward__model=f"{name}=2", reward__missing_end=0)

@@ -54,7 +54,7 @@ def test_a_trainer_that_computes_in_bfloat16_has_the_limit_of_bfloat16(tmp_path)
     assert LIMITS["float32"] < certificate.changed < certificate.limit == LIMITS["bfloat16"]
 
 
-@pytest.mark.parametrize(("layers", "factor"), [(2, 1), (32, 2)])
+@pytest.mark.parametrize(("layers", "factor"), [(2, 1), pytest.param(32, 2, marks=pytest.mark.slow)])
 def test_an_engine_in_bfloat16_is_certified_for_models_in_which_rounding_grows(layers, factor, tmp_path):
     """A change of every weight by much makes a deep model round by more than the limit, in pretrained ones too."""
     folder = save_tiny(tmp_path, layers=layers)

@@ -24,11 +24,13 @@ from reasoner.trainer.step_metrics import StepUpdate
 from reasoner.trainer.train import accumulate_gradient, train_step
 from tests.distributed.runs import SMALL
 from tests.fixtures.forkserver import finish
+from tests.fixtures.switched_off import without
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, config, group, make_trainer
 from tests.fixtures.trainings import flags
 
 VOCABULARY, PROMPT = 60, [5, 6]
+LEAN = without("eval", without("validation", SMALL))
 
 
 def teacher():
@@ -175,7 +177,7 @@ def folders(tmp_path_factory):
 
 def test_run_goes_on_with_the_same_teacher_alone(folders, tmp_path):
     policy, own_teacher = folders
-    settings = SMALL | {"model": policy, "steps": 2, "teacher.model": own_teacher, "run.dir": tmp_path}
+    settings = LEAN | {"model": policy, "steps": 2, "teacher.model": own_teacher, "run.dir": tmp_path}
     finish("train", *flags(settings))
     finish("train", "--resume", tmp_path / "a", "--steps", 3)
     assert [line["teacher/kl"] > 0 for line in read_metrics(tmp_path / "a")] == [True] * 3
@@ -209,7 +211,7 @@ def test_self_distillation_reads_the_solution_and_keeps_to_it_when_resumed(folde
     rows = [{"id": str(n), "question": f"{n} + 1?", "answer": f"{n} + 1 is {n + 1}\n#### {n + 1}"} for n in range(6)]
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = SMALL | {"model": policy, "steps": 2, "data.train": data, "run.dir": tmp_path, "teacher.model": policy}
+    settings = LEAN | {"model": policy, "steps": 2, "data.train": data, "run.dir": tmp_path, "teacher.model": policy}
     settings |= {"teacher.prompt": "{question} ({solution})", "teacher.kl": "full", "teacher.alone": True}
     settings |= {"algo.filter_zero_advantages": False}
     finish("train", *flags(settings))

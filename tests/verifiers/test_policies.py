@@ -209,8 +209,9 @@ def sample(name: str, size: int) -> list[Problem]:
     return chosen[:: len(chosen) // size][:size]
 
 
-def test_no_answer_is_paid_for_two_golds(pool: VerifierPool) -> None:
-    answers = [(template.format(a=a, b=b), a, b) for template in HEDGES for a, b in PAIRS]
+@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_answer_is_paid_for_two_golds(pool: VerifierPool, share: int) -> None:
+    answers = [(form.format(a=a, b=b), a, b) for n, form in enumerate(HEDGES) for a, b in PAIRS[n % share :: share]]
     results = pool.judge([(answer, gold) for answer, a, b in answers for gold in (a, b)])
     assert [row for row, *both in zip(answers, results[::2], results[1::2], strict=True) if all(both)] == []
 
@@ -222,13 +223,13 @@ def test_constant_answers_earn_the_gold_alone(pool: VerifierPool, name: str) -> 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_taken_from_the_question_earn_the_gold_alone(pool: VerifierPool, name: str) -> None:
-    rows = [(problem, answer) for problem in sample(name, 10) for answer in of_the_question(problem.question)]
+    rows = [(problem, answer) for problem in sample(name, 6) for answer in of_the_question(problem.question)]
     assert paid(pool, rows) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_gold_with_another_number_in_it_earns_nothing(pool: VerifierPool, name: str) -> None:
-    assert paid_of_other_numbers(pool, sample(name, 20)) == []
+    assert paid_of_other_numbers(pool, sample(name, 10)) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
