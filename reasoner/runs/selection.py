@@ -11,13 +11,14 @@ from typing import Any
 from reasoner.runs.parquet_files import read_table
 from reasoner.runs.rollouts import shard_path, shard_steps
 from verifiers import Verdict
+from verifiers.score import UNJUDGED
 
 Row = Mapping[str, Any]
 
 # Conditions by name: what a rollout must be.
 CONDITIONS: dict[str, Callable[[Row], bool]] = {
     "correct": lambda row: row["verdict"] == Verdict.CORRECT,
-    "wrong": lambda row: row["verdict"] != Verdict.CORRECT,
+    "wrong": lambda row: row["verdict"] not in (Verdict.CORRECT, *UNJUDGED),
     "well-formed": lambda row: bool(row["well_formed"]),
     "ended": lambda row: row["finish"] in ("stop", None),  # imported rollouts may not say
 }

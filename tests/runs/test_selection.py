@@ -57,6 +57,11 @@ def test_a_rollout_without_token_ids_and_an_answer_that_another_run_has_already_
     assert names(select(read_rollouts([run, run]), RIGHT)) == names(select(read_rollouts([run]), RIGHT))
 
 
+def test_a_completion_whose_answer_was_not_judged_is_neither_right_nor_wrong(run):
+    row = next(read_rollouts([run])) | {"verdict": "timed_out"}
+    assert not select([row], RIGHT).rows and not select([row], Selection(("wrong",))).rows
+
+
 def test_a_completion_that_was_cut_off_is_learnt_from_only_where_it_is_asked_for(run):
     """A right answer in a box may stand before the cut; as text it would get an end token there."""
     row = next(read_rollouts([run])) | {"well_formed": True}
