@@ -35,8 +35,10 @@ def _engines(folder: Path) -> dict[str, Any]:
     from reasoner.inference.factory import make_engine
 
     names = ["vllm", "transformers"] if importlib.util.find_spec("vllm") else ["transformers"]
-    made = {name: make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0) for name in names}
-    return {name: _OPEN.enter_context(closing(engine)) for name, engine in made.items()}
+    return {
+        name: _OPEN.enter_context(closing(make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0)))
+        for name in names
+    }
 
 
 @pytest.fixture
